@@ -112,15 +112,6 @@ def test_a_wrong_field_is_named(service: Service, dataset: str) -> None:
     assert service.http.get("/jobs?model=m").json()["data"] == []
 
 
-def test_wrong_inline_data_are_named(service: Service) -> None:
-    for columns, path in (
-        ({"x": [1, 2], "price": [1]}, "/data/columns/price"),
-        ({"x": [1, "a"], "price": [1, 2]}, "/data/columns/x/1"),
-        ({"x": [10**400, 1], "price": [1, 2]}, "/data/columns"),
-    ):
-        assert refused_paths(train(service, data={"columns": columns}))[0] == path
-
-
 def test_jobs_are_listed_by_status_and_model(own: Service, dataset: str) -> None:
     ids = [train(own, dataset=dataset, model=name).json()["id"] for name in ("a", "b", "a")]
     found = own.http.get("/jobs", params={"model": "a", "status": "queued"}).json()["data"]

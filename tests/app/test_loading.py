@@ -1,19 +1,13 @@
 """A model that `credence.load` reads answers as the service that it comes from."""
 
 import json
-import os
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import credence
@@ -21,12 +15,11 @@ from core.exceptions import Invalid, NotParseable
 from credence.client import Client
 from credence.client.prediction import Prediction
 from credence.scoring.model import LoadedModel
-from models.exceptions import CorruptArtifact, InvalidInput
+from models.exceptions import CorruptArtifact
 from tests.app.running import Service, class_columns, regression_columns
 
 ROWS = 40
 CLOSE = 1e-4  # relative: torch and compiled kernels round otherwise, both in float32
-SERVER = ("fastapi", "starlette", "celery", "sqlalchemy", "redis", "uvicorn", "app", "worker")
 NUMBERS: list[dict[str, Any]] = [
     {},
     {"samples": 50, "seed": 3, "return_mc_errors": True},
@@ -175,45 +168,3 @@ def test_changed_and_foreign_files_are_refused(archive: Path, tmp_path: Path) ->
         credence.load(str(tmp_path / "rows.csv"))
     with pytest.raises(FileNotFoundError):
         credence.load(tmp_path / "none.tar")
-
-
-def test_wrong_options_and_rows_are_named(model: LoadedModel) -> None:
-    table = pa.table(rows())
-    for options, named in (
-        ({"samples": 0}, "/samples"),
-        ({"sample": 5}, "/sample"),
-        ({"prune": 0.7}, "prune"),
-        ({"exceeds": [float("nan")]}, "/exceeds/0"),
-    ):
-        with pytest.raises((Invalid, InvalidInput)) as raised:
-            model.predict(table, **options)
-        assert named in (str(raised.value) + getattr(raised.value, "path", ""))
-    with pytest.raises(Invalid, match="/inputs/wood"):
-        model.predict(table.drop_columns(["wood"]))
-    with pytest.raises(Invalid, match="NaN"):
-        model.predict(table.set_column(0, "size", pa.array([float("nan")] * ROWS)))
-
-
-def test_rows_have_many_forms(model: LoadedModel) -> None:
-    records = [dict(zip(rows(), row, strict=True)) for row in zip(*rows().values(), strict=True)]
-    frame = pd.DataFrame(rows()).set_index(pd.RangeIndex(100, 100 + ROWS))
-    wanted = model.predict(rows(), samples=5).mean
-    for form in (records, frame, pl.DataFrame(rows()), pa.table(rows())):
-        np.testing.assert_allclose(model.predict(form, samples=5).mean, wanted, rtol=1e-4)
-    assert model.predict(frame, samples=5).to_frame().index[0] == 100
-
-
-@pytest.mark.stack
-def test_loading_imports_nothing_of_the_server(archive: Path) -> None:
-    code = f"""
-import sys, json, credence
-model = credence.load({str(archive)!r})
-model.predict([{{"size": 1.0, "wood": "oak", "wet": True, "day": "2026-01-03T00:00:00Z"}}])
-print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True
-    )
-    imported = set(json.loads(done.stdout.splitlines()[-1]))
-    assert not imported & set(SERVER)
-    assert "models" in imported

@@ -290,18 +290,6 @@ def test_what_is_shared_can_be_read_and_not_changed(people: People) -> None:
         assert people.anna.put("/models/secret/sharing", json=wrong).status_code == 422
 
 
-def test_a_stored_prediction_is_its_owners(people: People) -> None:
-    told = people.anna.post("/predict", json=PREDICT | {"store": True}).json()["id"]
-    labels = {"prediction": told, "truth": [3.0]}
-    people.anna.put("/models/secret/sharing", json={"with": ["ben"]})
-    assert people.ben.post("/feedback", json=labels).status_code == 404
-    assert people.ben.delete(f"/predictions/{told}").status_code == 404
-    assert people.anna.post("/feedback", json=labels).status_code == 201
-    assert people.anna.delete(f"/predictions/{told}").status_code == 204
-    assert people.anna.post("/feedback", json=labels).status_code == 404
-    people.anna.put("/models/secret/sharing", json={"with": []})
-
-
 def test_a_key_makes_as_many_requests_as_it_may(people: People) -> None:
     people.service.app.state.key_ring._rates = RateLimit(clock=lambda: 0.0)  # no token comes back
     with people.client(people.made("slow", Scope.TRAIN, requests_per_minute=60)) as slow:

@@ -14,7 +14,6 @@ from core.context import Context
 from core.exceptions import Unavailable
 from core.jobs.jobs import ChunkSpec, Claim, Job, JobStatus
 from tests.chaos.conftest import Stage
-from tests.chaos.invariants import violations
 from tests.worker.conftest import train_job
 
 
@@ -84,14 +83,3 @@ def test_what_is_published_after_all_has_its_files(stage: Stage, artifact: Path)
         context.results.publish(claim, spec, part)
     assert context.jobs.get(whole.id).status == JobStatus.SUCCEEDED
     assert [path.read_text() for path in context.results.paths(whole.id)] == ["rows"]
-
-
-def test_what_was_not_committed_is_swept(stage: Stage, artifact: Path) -> None:
-    context = stage.context
-    job = train_job(context, stage.dataset)
-    claim, key = _claim(context, job), f"models/line/{job.id}-1"
-    context.store.put_directory(key, artifact)
-    context.jobs.cancel(job.id)
-    context.jobs.release(claim)
-    assert violations(context) == []
-    assert not context.store.exists(key)

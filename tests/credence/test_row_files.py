@@ -21,7 +21,7 @@ from credence.commands.files.predictions import write_csv
 from credence.commands.files.rows import BadRows, Rows, open_rows, read_lines
 from credence.commands.options import column_list
 from credence.commands.prediction_table import print_prediction
-from credence.commands.train import build_request, parse_setting, zoned_time
+from credence.commands.train import build_request, zoned_time
 from credence.feedback_verdict import leaves, sentence
 from credence.types import Feature, Json, RollingFeedback
 from models.evaluation.metrics import PerRowScores
@@ -261,13 +261,6 @@ def test_a_slip_is_named_before_an_upload(file: str, options: list[str], said: s
     done = command("train", file, "--target", "y", *options, url=NOBODY)
     assert done.exit_code == 2  # and not 3: nobody was asked
     assert said in words(done.stderr)
-
-
-def test_settings_are_json_or_else_text() -> None:
-    assert parse_setting("method.kl.weight=0.1") == ("method.kl.weight", 0.1)
-    assert parse_setting("method.estimator=weight") == ("method.estimator", "weight")
-    with pytest.raises(typer.BadParameter):
-        parse_setting("epochs")
 
 
 def test_settings_join_the_short_options() -> None:

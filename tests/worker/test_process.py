@@ -1,7 +1,6 @@
 """Real worker processes on the broker in a folder: signals, kills, lost messages, cancellation."""
 
 import signal
-import socket
 import urllib.request
 from dataclasses import replace
 
@@ -73,10 +72,3 @@ def test_sigterm_hands_the_job_back(context: Context, dataset: str) -> None:
         assert process.wait(PATIENCE) == 0
     assert context.jobs.get(job.id).status == QUEUED
     assert context.checkpoints.exists(job.id)
-
-
-def test_a_busy_metrics_port_ends_the_worker(context: Context) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        with worker(context, CREDENCE_WORKER_METRICS_PORT=port) as process:
-            assert process.wait(PATIENCE) != 0

@@ -130,13 +130,22 @@ def test_the_first_version_becomes_the_champion(nightly: Nightly) -> None:
     with database.read() as session:
         told = session.scalars(select(DeliveryRow).order_by(DeliveryRow.number))
         assert [row.event for row in told] == ["alias.moved", "gate.passed"]
-    [event] = [e for e in nightly.context.jobs.events(str(run.job)) if e.type == "gate"]
+    *events, last = nightly.context.jobs.events(str(run.job))
+    [event] = [e for e in events if e.type == "gate"]  # before the end, which ends streams
     assert (event.data["schedule"], event.data["decision"]) == ("nightly", "passed")
+    assert last.data["status"] == "succeeded"
     lines = nightly.audited()
     assert lines.keys() == {"alias.set", "gate.passed"}
     assert lines["alias.set"].actor == "schedule nightly"
     assert lines["alias.set"].details == {"version": 1, "before": None, "job": run.job}
     assert nightly.counted("passed") == 1
+
+
+def test_a_run_with_nothing_new_ends(nightly: Nightly) -> None:
+    nightly.schedule()
+    nightly.carry_out()
+    run = nightly.carry_out()
+    assert (run.status, nightly.context.jobs.get(str(run.job)).version) == ("unchanged", 1)
 
 
 def test_a_challenger_that_knows_the_new_rows_takes_over(nightly: Nightly) -> None:

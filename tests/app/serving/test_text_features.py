@@ -14,7 +14,7 @@ from models.artifact.export import build
 from models.artifact.files import read_model
 from models.exceptions import InvalidInput
 from models.features.texts import TextEncoder
-from tests.app.running import Service, publish, refused_paths, serving
+from tests.app.running import Service, publish, serving
 from tests.app.serving.wires import close, outputs_of, send_arrow, tensors
 
 ROWS = 600
@@ -82,14 +82,6 @@ def test_every_form_of_inputs_gives_the_same(service: Service) -> None:
     v2 = service.post("/v2/models/reviews/infer", {"inputs": tensors(columns)})
     flat = np.ravel(records["probabilities"]).tolist()
     assert outputs_of(v2)["probabilities"]["data"] == close(flat)
-
-
-def test_a_missing_text_is_empty_and_other_values_are_refused(service: Service) -> None:
-    missing, empty = (
-        ask(service, [{"x": 0.1, "review": text}]).json()["probabilities"] for text in (None, "")
-    )
-    assert missing == close(empty)
-    assert refused_paths(ask(service, [{"x": 0.1, "review": 3}]))[0] == "/inputs/0/review"
 
 
 def test_the_artifact_keeps_hashes_and_no_words(trained: Path, service: Service) -> None:

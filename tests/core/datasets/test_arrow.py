@@ -1,6 +1,5 @@
 """Arrow streams and Parquet files: types, damage, and small files that would become large."""
 
-import io
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -9,30 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet as pq
 
 from core.datasets.columns import canonical
 from core.datasets.formats import arrow, parquet
 from core.exceptions import Invalid, NotParseable, TooLarge
+from tests.fuzz.bombs import parquet_file, repeated, stream
 
 LIMIT = 2**28
 
 Read = Callable[..., pa.Table]
-
-
-def stream(table: pa.Table, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    with pa.ipc.new_stream(
-        buffer, table.schema, options=pa.ipc.IpcWriteOptions(**options)
-    ) as writer:
-        writer.write_table(table)
-    return buffer.getvalue()
-
-
-def file(table: pa.Table, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, **options)
-    return buffer.getvalue()
 
 
 @pytest.fixture
@@ -56,7 +40,7 @@ COLUMNS: dict[str, tuple[Any, pa.DataType, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("write", [stream, file])
+@pytest.mark.parametrize("write", [stream, parquet_file])
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_types_become_canonical(read: Read, write: Callable[[pa.Table], bytes], kind: str) -> None:
     given, type_, expected = COLUMNS[kind]
@@ -64,7 +48,7 @@ def test_types_become_canonical(read: Read, write: Callable[[pa.Table], bytes], 
     assert (column.type, column.to_pylist()) == (type_, expected)
 
 
-@pytest.mark.parametrize("write", [stream, file])
+@pytest.mark.parametrize("write", [stream, parquet_file])
 def test_times_become_utc(read: Read, write: Callable[[pa.Table], bytes]) -> None:
     noon = 1_600_000_000
     table = pa.table(
@@ -82,7 +66,7 @@ def test_times_become_utc(read: Read, write: Callable[[pa.Table], bytes]) -> Non
     assert str(result.column("day")[0]) == "2020-09-13 00:00:00+00:00"
 
 
-@pytest.mark.parametrize("write", [stream, file])
+@pytest.mark.parametrize("write", [stream, parquet_file])
 def test_tensors_and_lists_of_one_length(read: Read, write: Callable[[pa.Table], bytes]) -> None:
     array = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
     table = pa.table(
@@ -131,7 +115,7 @@ STRINGS = pa.table({"x": ["aa", "bb", "cc"]})
         b"hello, I am not Arrow at all",
         b"PAR1 and not much more",
         stream(STRINGS)[:-100],
-        file(STRINGS)[:-20],
+        parquet_file(STRINGS)[:-20],
         _patched(
             stream(STRINGS), struct.pack("<4i", 0, 2, 4, 6), struct.pack("<4i", 0, 2, 2**30, 6)
         ),
@@ -154,11 +138,6 @@ def test_damage_is_seen(read: Read, content: bytes) -> None:
         read(content)
 
 
-def repeated(text: str, rows: int) -> pa.Table:
-    """One string, written down once."""
-    return pa.table({"x": pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [text])})
-
-
 BOMBS: dict[str, Callable[[], bytes]] = {
     "compressed": lambda: stream(pa.table({"x": np.zeros(2**22)}), compression="zstd"),
     "rows": lambda: _patched(
@@ -167,8 +146,8 @@ BOMBS: dict[str, Callable[[], bytes]] = {
         struct.pack("<q", 2**40),
     ),
     "dictionary": lambda: stream(repeated("x" * 2**14, 2**14)),
-    "parquet-rows": lambda: file(pa.table({"x": np.zeros(2**22, np.int8)})),
-    "parquet-dictionary": lambda: file(repeated("x" * 2**16, 2**12)),
+    "parquet-rows": lambda: parquet_file(pa.table({"x": np.zeros(2**22, np.int8)})),
+    "parquet-dictionary": lambda: parquet_file(repeated("x" * 2**16, 2**12)),
 }
 
 

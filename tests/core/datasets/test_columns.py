@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.datasets.columns import canonical, shown
-from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.columns.conversion import to_numpy
 from core.datasets.columns.shown import MAX_ROW_NUMBERS, cut_rows, shown_rows
 from core.datasets.columns.tensors import from_numpy
 from core.datasets.dataset import Dataset
@@ -50,20 +50,6 @@ def test_wrong_json_columns_are_refused_by_pointer(
     with pytest.raises(Invalid, match=message) as refused:
         inline_table(**columns)
     assert refused.value.errors[0][0] == path
-
-
-@pytest.mark.parametrize(
-    ("strings", "expected"),
-    [
-        (["1949-01", "1949-12"], ["1949-01-01T00:00:00Z", "1949-12-01T00:00:00Z"]),
-        (
-            ["2020-01-01T00:30:00+01:00", "2020-01-01T00:30:00.5Z"],
-            ["2019-12-31T23:30:00Z", "2020-01-01T00:30:00.500000Z"],
-        ),
-    ],
-)
-def test_texts_that_are_times(strings: list[str | None], expected: list[str | None]) -> None:
-    assert [row["t"] for row in to_json(inline_table(t=strings))] == expected
 
 
 def test_arrays_follow_the_convention_of_models() -> None:

@@ -1,7 +1,6 @@
 """npz: arrays as columns, and archives that are not what they claim."""
 
 import io
-import struct
 import tracemalloc
 import warnings
 import zipfile
@@ -17,6 +16,7 @@ from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.formats import npz
 from core.exceptions import Invalid, NotParseable, TooLarge
+from tests.fuzz.bombs import npy
 
 LIMIT = 2**28
 
@@ -46,12 +46,6 @@ def archive(*members: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) 
         for name, content in members:
             file.writestr(name, content)
     return buffer.getvalue()
-
-
-def claiming(descr: str, shape: tuple[int, ...], body: bytes = b"") -> bytes:
-    """An npy file whose header says what it likes."""
-    header = str({"descr": descr, "fortran_order": False, "shape": shape}).encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
 
 
 def test_images_are_one_tensor_column(read: Read) -> None:
@@ -105,10 +99,10 @@ def test_other_arrays_fail(read: Read, arrays: dict[str, Any], path: str, messag
     [
         (archive(("x.txt", b"hi")), "holds 'x.txt': only arrays"),
         (archive(("x.npy", b"\x80\x04\x95pickled")), "no valid npy header"),
-        (archive(("x.npy", claiming("<f8", (4 * 10**12,), b"\0" * 16))), "claims 32000000000000"),
-        (archive(("x.npy", claiming("<f8", (3,), b"\0" * 16))), "claims 24 bytes and 16 are there"),
-        (archive(("x.npy", claiming("<f8", (-2,), b"\0" * 16))), "claims -16 bytes"),
-        (archive(("x.npy", claiming("__import__('os')", (1,)))), "no valid npy header"),
+        (archive(("x.npy", npy("<f8", (4 * 10**12,), b"\0" * 16))), "claims 32000000000000"),
+        (archive(("x.npy", npy("<f8", (3,), b"\0" * 16))), "claims 24 bytes and 16 are there"),
+        (archive(("x.npy", npy("<f8", (-2,), b"\0" * 16))), "claims -16 bytes"),
+        (archive(("x.npy", npy("__import__('os')", (1,)))), "no valid npy header"),
     ],
 )
 def test_archives_that_lie_are_refused(read: Read, content: bytes, message: str) -> None:
@@ -119,12 +113,12 @@ def test_archives_that_lie_are_refused(read: Read, content: bytes, message: str)
 def test_a_pickle_is_never_opened(read: Read) -> None:
     """The header says objects, the body is a pickle that would run a command."""
     with pytest.raises(Invalid, match="has the type object"):
-        read(archive(("x.npy", claiming("|O", (1,), b"cposix\nsystem\n(S'exit 1'\ntR."))))
+        read(archive(("x.npy", npy("|O", (1,), b"cposix\nsystem\n(S'exit 1'\ntR."))))
 
 
 def test_a_zip_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
     """Some kB that would become 16 MB: refused by what the archive's directory says."""
-    zeros = claiming("<f8", (2**21,)) + bytes(2**24)
+    zeros = npy("<f8", (2**21,)) + bytes(2**24)
     path = tmp_path / "bomb"
     path.write_bytes(archive(("x.npy", zeros), compression=zipfile.ZIP_DEFLATED))
     assert path.stat().st_size < 2**17
@@ -164,6 +158,6 @@ def test_single_arrays_are_a_table_a_column_or_a_tensor(read: Read) -> None:
     images = np.arange(24).reshape(2, 3, 4)
     assert to_numpy(read(npy_file(images)).column("value"), "tensor").tolist() == images.tolist()
     with pytest.raises(NotParseable, match="claims"):
-        read(claiming("<f8", (4 * 10**12,)))
+        read(npy("<f8", (4 * 10**12,)))
     with pytest.raises(Invalid, match="has the type object"):
-        read(claiming("|O", (1,)))
+        read(npy("|O", (1,)))

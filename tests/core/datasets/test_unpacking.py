@@ -2,10 +2,8 @@
 
 import bz2
 import gzip
-import io
 import pickle
 import tracemalloc
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 from core.datasets.files.opening import opened
 from core.datasets.files.unpacking import unpacked
 from core.exceptions import CredenceError, NotParseable, TooLarge, UnsupportedFormat
+from tests.fuzz.bombs import zipped
 
 CSV = b"a,b\n" + b"".join(b"%d,x\n" % i for i in range(5000))
 LIMIT = 2**20
@@ -22,14 +21,6 @@ LIMIT = 2**20
 
 def zstd(data: bytes) -> bytes:
     return bytes(pa.compress(data, codec="zstd", asbytes=True))
-
-
-def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as file:
-        for name, content in members:
-            file.writestr(name, content)
-    return buffer.getvalue()
 
 
 def put(folder: Path, content: bytes) -> Path:

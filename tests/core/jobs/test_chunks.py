@@ -94,21 +94,6 @@ def test_each_chunk_goes_to_one_worker(jobs: Jobs, dataset_id: str, database: Da
     assert {chunk.attempt for chunk in jobs.parts(batch.id)} == {1}
 
 
-def test_the_chunk_of_a_lost_or_stopping_worker_alone_is_done_again(jobs: Jobs, batch: Job) -> None:
-    first, second, third, fourth = chunk_ids(jobs, batch)
-    succeed(jobs, [first, fourth])
-    lost = claimed(jobs, second)
-    jobs.release(claimed(jobs, third))
-    assert jobs.reap(jobs.pulses(), max_attempts=3) == [second]
-    assert statuses(jobs, batch) == ["succeeded", "queued", "queued", "succeeded"]
-    assert jobs.get(batch.id).status == "running"
-    with pytest.raises(LostClaim):
-        jobs.finish(lost, JobStatus.SUCCEEDED)
-    succeed(jobs, [second, third])
-    assert jobs.get(batch.id).status == "succeeded"
-    assert [chunk.attempt for chunk in jobs.parts(batch.id)] == [1, 2, 2, 1]
-
-
 def test_a_chunk_that_fails_stops_the_others_and_fails_the_whole(jobs: Jobs, batch: Job) -> None:
     done, failing, running, _ = chunk_ids(jobs, batch)
     succeed(jobs, [done])

@@ -12,11 +12,10 @@ import pytest
 
 from core.webhooks.event_types import EventType
 from credence.client import Client
-from credence.exceptions import CredenceAPIError
 from credence.types import Version, WebhookEvent
 from tests.core.webhooks.receiving import Receiving
 from tests.credence.invoking import NOBODY, command, printed
-from tests.credence.running import Service, credence, environment, serving
+from tests.credence.running import Service, credence, environment
 from tests.waiting import wait_until
 
 HEAVY = ("torch", "pandas", "polars", "sklearn", "fastapi", "pyarrow", "numpy", "sqlalchemy")
@@ -148,21 +147,6 @@ def test_a_key_is_printed_once_listed_and_revoked(tmp_path: Path) -> None:
     wrong = command("keys", "create", "--name", "x", "--scope", "all", "--data-dir", str(tmp_path))
     assert wrong.exit_code == 2
     assert all(scope in wrong.stderr for scope in ("predict", "train", "admin"))
-
-
-def test_a_service_for_other_machines_asks_for_a_key(tmp_path: Path) -> None:
-    (text,) = keys(tmp_path / "data", "create", "--name", "first", "--scope", "train")
-    with serving(tmp_path, "api", "--host", "0.0.0.0") as service:
-        url = service.url.replace("0.0.0.0", "127.0.0.1")
-        without = command("models", "list", url=url)
-        assert without.exit_code == 1
-        assert "CREDENCE_KEY" in without.stderr
-        printed("models", "list", url=url, CREDENCE_KEY=f"{text}\n")
-        with Client(url, key="cred_wrong") as client, pytest.raises(CredenceAPIError) as error:
-            list(client.jobs())
-        assert error.value.status == 401
-        assert "cred_wrong" not in str(error.value)
-    assert text not in service.log_file.read_text()
 
 
 QUICK = {"target": "y", "training": {"epochs": 4}, "network": {"hidden": [8]}, "pruning": []}

@@ -46,15 +46,12 @@ class Collector:
     def named(self, name: str) -> list[Span]:
         return [span for span in self.spans if span.name == name]
 
-    def within(self, trace_id: str, name: str) -> list[Span]:
-        return [span for span in self.named(name) if span.trace_id == trace_id]
-
     def children(self, parent: Span) -> dict[str, Span]:
         return {span.name: span for span in self.spans if span.parent_id == parent.span_id}
 
 
 @contextmanager
-def collecting(port: int = 0) -> Iterator[Collector]:
+def collecting() -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             assert self.path == "/v1/traces"
@@ -66,7 +63,7 @@ def collecting(port: int = 0) -> Iterator[Collector]:
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     collector = Collector(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -351,126 +351,12 @@ def brief(name: str, model: TrainedModel) -> TrainedModel:
     return model.with_variants({prune: replace(one, **gone) for prune, one in variants})
 
 
-# Requests
+def requests(name: str) -> list[Json]:
+    """What was asked when the answers were recorded; a new case gets the requests of one like it.
 
-
-def as_json(values: np.ndarray) -> list[Any]:
-    """A column of a request: no value is null, times are texts."""
-    if values.dtype.kind == "M":
-        return [f"{one}Z" for one in values.astype("datetime64[s]").astype(str).tolist()]
-    known = values.tolist()
-    return [None if isinstance(one, float) and np.isnan(one) else one for one in known]
-
-
-def rows(name: str, columns: Columns, model: TrainedModel) -> Json:
-    """Rows like those of training, two with holes, and one unlike all of them."""
-    names = [one.name for one in model.inputs]
-    chosen = {one: as_json(columns[one][[0, 1, 2, 5, 17]]) for one in names}
-    if "sunny" in chosen:
-        chosen["sunny"] = [None if one is None else bool(one) for one in chosen["sunny"]]
-    if "x" in chosen:
-        chosen["x"].append(9.0)
-        chosen["kind"].append("fir")
-    elif "a" in chosen:
-        chosen["a"].append(30.0)
-        chosen["b"].append(-30.0)
-    most = max(map(len, chosen.values()))
-    for values in chosen.values():
-        values.extend(values[:1] * (most - len(values)))
-    return {"inputs": chosen}
-
-
-def of_numbers(columns: Columns, model: TrainedModel) -> list[Json]:
-    """Requests of a regression."""
-    target = columns[model.config.target]
-    low, high = (float(one) for one in np.quantile(target, [0.4, 0.9]).round(2))
-    middle = {"intervals": [0.5, 0.9], "exceeds": [low, high], "quantiles": [0.05, 0.5, 0.95]}
-    everything = middle | {"density": {"points": 6}, "costs": {"over": 1.0, "under": 3.0}}
-    everything |= {"return_mc_errors": True, "abstain_above": float(target.std())}
-    adapted = [{"level": 0.9, "adapted": 0.93, "score": 1.5}]
-    kinds = {"interval_kinds": ["credible", "conformal", "adaptive"], "adapted": adapted}
-    return [
-        {},
-        everything,
-        {"sampler": "monte_carlo", "samples": 40, "seed": 3} | everything,
-        {"sampler": "sobol", "samples": 32, "seed": 4} | middle | kinds,
-        {"sampler": "moments"} | middle | {"density": {"points": 6}},
-        {"samples": 16, "return_draws": True, "explain": True},
-        {"target_mc_error": float(0.02 * target.std()), "samples": 400},
-    ]
-
-
-def of_classes(model: TrainedModel) -> list[Json]:
-    """Requests of a classification."""
-    costs = [[float(i != j) * (1 + i) for j, _ in enumerate(model.classes or ())] for i in range(2)]
-    actions = {"matrix": costs, "actions": ["keep", "send"], "abstain": 0.3}
-    everything = {"set_level": 0.9, "costs": actions, "return_mc_errors": True}
-    everything |= {"abstain_above": 0.5}
-    return [
-        {},
-        everything,
-        {"sampler": "monte_carlo", "samples": 40, "seed": 3} | everything,
-        {"sampler": "sobol", "samples": 32, "seed": 4} | everything,
-        {"sampler": "moments"} | everything,
-        {"samples": 16, "return_draws": True, "explain": True},
-        {"target_mc_error": 0.01, "samples": 400},
-    ]
-
-
-def of_series(name: str, columns: Columns) -> list[Json]:
-    """Requests of a forecaster, whose totals need all series at once."""
-    middle = {"intervals": [0.5, 0.9], "quantiles": [0.1, 0.9], "exceeds": [10.0]}
-    everything = middle | {"return_mc_errors": True, "costs": {"over": 1.0, "under": 3.0}}
-    groups: Json = {"exceeds": [30.0]}
-    if name == "panel":
-        groups |= {"series": True, "groups": ["region"]}
-    summed = {"a": ["b"]} if name == "panel_counts" else None
-    return [
-        {},
-        {"samples": 50, "seed": 3} | everything,
-        {"samples": 20, "totals": groups, "horizon": 2, "intervals": [0.8]},
-        {"samples": 20, "anomalies": 4, "return_draws": True, "horizon": 2},
-        *([{"samples": 20, "totals": {"groups": summed, "reconcile": True}}] if summed else []),
-    ]
-
-
-def requests(name: str, model: TrainedModel) -> list[Json]:
-    """What is asked of a case's model."""
-    columns = CASES[name][0]()
-    if model.task == "language_model":
-        inputs: Json = {"inputs": ["a b c", "", "e zebra"]}
-        found = [{}, {"samples": 10, "seed": 3, "top": 3}]
-    elif model.task == "forecasting":
-        inputs = history(columns, model)
-        found = of_series(name, columns)
-    else:
-        inputs = rows(name, columns, model)
-        found = of_classes(model) if model.classes else of_numbers(columns, model)
-    refused: set[str] = set()
-    if name == "targets":  # labels, and what is in units of one target
-        refused = {"exceeds", "costs", "abstain_above", "target_mc_error"}
-        refused |= {"adapted", "interval_kinds"}
-    elif name in {"cnn", "gru"}:
-        refused = {"explain"}
-    found = [{k: v for k, v in one.items() if k not in refused} for one in found]
-    known = [one for one in found if one.get("sampler", "auto") in {"auto", *model.samplers}]
-    for prune in model.variants[1:]:
-        known.extend([{"prune": prune}, known[1] | {"prune": prune}])
-    return [inputs | one for one in known]
-
-
-def history(columns: Columns, model: TrainedModel) -> Json:
-    """All steps of each series but those ahead; of these only what the future needs."""
-    times = np.unique(columns[str(model.config.forecast.time_column)], return_inverse=True)[1]
-    past = times < times.max() + 1 - model.horizon
-    rows = past if not model.future_inputs else np.ones_like(past)
-    of = {one.name: as_json(columns[one.name][rows]) for one in model.inputs}
-    known = past[rows].tolist()
-    of["y"] = [y if is_known else None for y, is_known in zip(of["y"], known, strict=True)]
-    return {"inputs": of}
-
-
-# Files
+    `answers/NAME.json` is a list of {"request", "answer"}, of which this reads the requests alone.
+    """
+    return [line["request"] for line in json.loads((ANSWERS / f"{name}.json").read_text())]
 
 
 def rounded(value: Any) -> Any:
@@ -491,9 +377,8 @@ def record_answers(name: str) -> None:
     with by("torch"):
         found = [
             json.dumps({"request": request, "answer": rounded(ask(model, request))})
-            for request in requests(name, model)
+            for request in requests(name)
         ]
-    ANSWERS.mkdir(exist_ok=True)
     (ANSWERS / f"{name}.json").write_text("[\n" + ",\n".join(found) + "\n]\n")
 
 

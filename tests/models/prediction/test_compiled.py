@@ -155,21 +155,6 @@ def test_members_of_any_shapes(parts: tuple[PartConfig, ...], samples: int, samp
     _assert_equal(*_both(network, likelihood, state, rows=4, samples=samples, sampler=sampler))
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "parts", "sampler"),
-    [
-        (Bernoulli(), (), "sobol"),
-        (Categorical(3), PARTS, "monte_carlo"),
-        (Categorical(3), (), "moments"),
-    ],
-)
-def test_classes(likelihood: ClassLikelihood, parts: tuple[PartConfig, ...], sampler: str) -> None:
-    network = _network(likelihood.num_outputs, parts=parts)
-    _assert_equal(
-        *_both(network, likelihood, _state(network), sampler=sampler, score="total_entropy")
-    )
-
-
 def test_a_pruned_network_keeps_its_live_units() -> None:
     network = _network(2, (30, 20))
     state = _state(network)

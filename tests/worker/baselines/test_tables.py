@@ -17,15 +17,11 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from core.context import Context
 from core.exceptions import LostClaim
-from core.jobs.jobs import JobStatus
-from models.artifact.files import read_model
 from models.config import SplitTime, TrainingConfig
 from models.model import TrainedModel
 from models.tabular.preparation import prepare
 from tests.worker.baselines.tables import BRIEF, TYPES, by_group, table, train_on
-from tests.worker.conftest import train_job
 from worker.baselines import estimators, numbers, tables
 from worker.baselines.adding import with_baselines
 from worker.baselines.classes import class_metrics, score_classes
@@ -33,7 +29,6 @@ from worker.baselines.columns import Table, split_table
 from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import Residuals, crps_of_sample, number_metrics
 from worker.baselines.task import Task
-from worker.runner import JobRunner
 
 KINDS = ["constant", "linear", "boosted_trees"]
 
@@ -90,17 +85,6 @@ def test_a_job_that_another_worker_has_ends(answers: int) -> None:
     columns = table()
     with pytest.raises(LostClaim):
         with_baselines(train_on(columns), columns, TYPES, should_stop)
-
-
-def test_a_job_publishes_them(context: Context, dataset: str, runner: JobRunner) -> None:
-    job = train_job(context, dataset)
-    runner.wake()
-    assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
-    version = context.registry.get("line")
-    assert [one["kind"] for one in version.description["baselines"]] == KINDS
-    assert any("a linear model" in note for note in version.description["notes"])
-    stored = read_model(context.registry.path(version))
-    assert [one.kind for one in stored.baselines] == KINDS
 
 
 @pytest.mark.parametrize(

@@ -173,11 +173,11 @@ def test_other_numbers_are_no_dates(tmp_path: Path, values: Any) -> None:
     assert "dates_as_numbers" not in {one.code for one in found.findings}
 
 
-def days(first: str, last: str, sentinel: str, every: int = 6) -> list[date]:
-    """Days between two, with one that stands for none in each so many rows."""
+def days(first: str, last: str, sentinel: str) -> list[date]:
+    """Days between two, with one that stands for none in each six rows."""
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     some = [begin + (end - begin) * i / 299 for i in range(300)]
-    return [date.fromisoformat(sentinel) if i % every == 1 else day for i, day in enumerate(some)]
+    return [date.fromisoformat(sentinel) if i % 6 == 1 else day for i, day in enumerate(some)]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -88,37 +88,6 @@ def finding(code: Code, severity: Severity, **change: object) -> Finding:
     return Finding(code=code, severity=severity, message=code, fix=fix_column("x", **change))
 
 
-LEAVE = finding("many_levels", "warning", use=False)
-READ = finding("thousands", "error", type="number", format="1234.56")
-
-
-@pytest.mark.parametrize(
-    ("findings", "expected"),
-    [
-        ([READ, LEAVE], [True, False]),
-        ([LEAVE, READ], [False, True]),
-        ([LEAVE, finding("constant", "info", use=False)], [True, True]),
-        (
-            [
-                finding("sentinel", "warning", missing=["-9"]),
-                finding("extreme", "warning", missing=["1e9"]),
-                finding("numeric_code", "warning", type="category"),
-            ],
-            [True, True, True],
-        ),
-        (
-            [
-                finding("numeric_code", "warning", type="category"),
-                finding("postal_code", "warning", type="number"),
-            ],
-            [True, False],
-        ),
-    ],
-)
-def test_of_two_alternatives_one_is_advised(findings: list[Finding], expected: list[bool]) -> None:
-    assert advised(findings) == expected
-
-
 @pytest.mark.parametrize(
     "undoing",
     [

@@ -9,12 +9,10 @@ import pytest
 from sklearn import datasets as known
 
 from core.context import open_context
-from core.datasets.files.ingest import Given, Ingested, ingest, understood
-from core.datasets.files.opening import opened
+from core.datasets.files.ingest import ingest
 from core.datasets.files.source import Source
 from core.datasets.findings.misspelt import misspelt, surely_misspelt
 from core.datasets.findings.target_checks import check_target
-from core.datasets.understanding.fixes import ColumnFix
 from core.settings import load_settings
 from tests.core.datasets.findings.tables import columns_with, found
 
@@ -34,9 +32,9 @@ def test_scikit_learns_sets_raise_no_suspicion(name: str) -> None:
     assert all(profile.use for profile in got.profiles)
 
 
-def replaced(values: np.ndarray, value: float, every: int = 40) -> np.ndarray:
+def replaced(values: np.ndarray, value: float) -> np.ndarray:
     changed = values.astype(float)
-    changed[::every] = value
+    changed[::40] = value
     return changed
 
 
@@ -114,24 +112,6 @@ def test_copies_are_a_warning_and_rows_that_are_equal_by_chance_are_not() -> Non
     assert (chance.severity, chance.rows > 10) == ("info", True)
     iris = pa.Table.from_pandas(known.load_iris(as_frame=True).frame, preserve_index=False)
     assert not [one for one in found(iris, "duplicate_rows") if one.severity == "warning"]
-
-
-@pytest.mark.parametrize("text", ["-999.00", "1.0E+36", "9999"])
-def test_the_fix_of_a_sentinel_works_in_every_spelling(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "table.csv"
-    rows = [f"{text if i % 20 == 0 else f'{value:.2f}'},{i / 7}" for i, value in enumerate(X)]
-    path.write_text("\n".join(["a,b", *rows]))
-
-    def read(*fixes: ColumnFix) -> Ingested:
-        with opened(path, "text/csv", 10**7) as file:
-            given = Given(fixes=fixes)
-            return understood(file, file.read(10**7, given.options), given)
-
-    (finding,) = [one for one in read().findings if one.code == "sentinel"]
-    (fix,) = finding.fix["columns"]
-    mended = read(ColumnFix(name="a", missing=tuple(fix["missing"])))
-    assert mended.profiles[0].missing == ROWS / 20
-    assert not [one for one in mended.findings if one.code == "sentinel"]
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e9])
