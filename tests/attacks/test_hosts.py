@@ -61,13 +61,6 @@ def test_probes_come_by_any_address(open_service: Service) -> None:
     assert ask(open_service.url, "GET", "/models", ["Host: 10.1.2.3:8000"]).status == 421
 
 
-def test_a_redirect_stays_here(open_service: Service) -> None:
-    own = urlsplit(open_service.url).netloc
-    answer = ask(open_service.url, "GET", "/models/", [f"Host: {own}"])
-    assert answer.status in (307, 308)
-    assert answer.header("Location") == f"http://{own}/models"
-
-
 def test_names_that_are_allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("named")
     names = {"CREDENCE_ALLOWED_HOSTS": "credence.example, *.lab.example"}

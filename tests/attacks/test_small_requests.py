@@ -1,13 +1,11 @@
 """Rows 3, 22 to 24: small requests that take minutes, gigabytes or the event loop."""
 
-import io
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter
@@ -21,6 +19,7 @@ from models.prediction.options import PredictOptions
 from tests.app.cards import publish_all
 from tests.app.running import Service, answered, serving
 from tests.app.serving.wires import num_numbers
+from tests.fuzz.bombs import repeated, stream
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
 HISTORY = {
@@ -155,26 +154,14 @@ def test_what_cannot_be_cut_may_not_take_long(data_dir: Path) -> None:
         assert service.post("/predict", forecast).status_code == 200
 
 
-def stream(**columns: Any) -> bytes:
-    table, sink = pa.table(columns), io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def same_levels(rows: int, level: str) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int8)), [level])
-
-
 def test_a_small_stream_is_as_large_as_its_rows() -> None:
     """A kilobyte was decoded on the event loop, and silenced it for 2 to 12 s."""
-    for column in (
-        same_levels(20_000, "x" * 1000),  # a long level of many rows
-        ["x" * 20_000_000],  # a long cell
-        pa.nulls(1_000_000),  # nulls, which take no bytes
+    for table in (
+        repeated("x" * 1000, 20_000),  # a long level of many rows
+        pa.table({"x": ["x" * 20_000_000]}),  # a long cell
+        pa.table({"x": pa.nulls(1_000_000)}),  # nulls, which take no bytes
     ):
-        body = stream(x=column)
+        body = stream(table, "zstd")
         assert len(body) < 10_000
         request = arrow_format.read_request(QueryParams("model=price"), body)
         decoded = arrow_format.decoded_bytes(body)
@@ -190,8 +177,8 @@ def test_large_streams_are_decoded_apart(service: Service, monkeypatch: pytest.M
 
     monkeypatch.setattr(arrow_format, "read_request", recorded)
     headers = {"Content-Type": arrow_format.MEDIA_TYPE}
-    for columns in ({"x": same_levels(20_000, "x" * 1000)}, {"x": [1.0]}):
-        body = stream(**columns)
+    for table in (repeated("x" * 1000, 20_000), pa.table({"x": [1.0]})):
+        body = stream(table, "zstd")
         answer = service.http.post("/predict?model=price", content=body, headers=headers)
         assert answer.status_code == 422, answer.text  # these are not its columns
     assert threads[0].startswith("large-work")

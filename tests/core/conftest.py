@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from core.access.callers import Caller, View
+from core.context import Context, open_context
 from core.database.database import Database, migrate
 from core.database.schema import Base
 from core.datasets.datasets import Datasets
@@ -85,6 +86,20 @@ def _emptied(database: Database) -> Database:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return load_settings(data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[Context]:
+    opened = open_context(load_settings(data_dir=tmp_path / "data"))
+    yield opened
+    opened.close()
+
+
+def queue(context: Context, model: str = "square") -> str:
+    """The id of a job to train on two rows."""
+    dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
+    spec = TrainSpec(model=model, dataset=dataset.id, config=ModelConfig(target="y"))
+    return context.jobs.create(spec).id
 
 
 @pytest.fixture

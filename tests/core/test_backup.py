@@ -5,7 +5,7 @@ import json
 import sqlite3
 import tarfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,23 +16,15 @@ import pytest
 from core.access.keys import Keys, Scope
 from core.context import Context, open_context
 from core.exceptions import InvalidSetting
-from core.jobs.jobs import Job, JobStatus, TrainSpec
+from core.jobs.jobs import Job, JobStatus
 from core.jobs.specs import ChunkSpec
 from core.maintenance.backup import BackupFailed, artifact_keys, back_up
 from core.maintenance.restore import restore
 from core.settings import load_settings
-from models.config import ModelConfig
-from tests.core.conftest import predict_spec
+from tests.core.conftest import predict_spec, queue
 from tests.core.jobs.claiming import claimed
 
 ROUNDS = 12
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    opened = open_context(load_settings(data_dir=tmp_path / "data"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -43,12 +35,6 @@ def backup(context: Context, tmp_path: Path) -> Path:
     queue(context, "waits")
     back_up(context.settings, tmp_path / "good.tar")
     return tmp_path / "good.tar"
-
-
-def queue(context: Context, model: str) -> str:
-    dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
-    spec = TrainSpec(model=model, dataset=dataset.id, config=ModelConfig(target="y"))
-    return context.jobs.create(spec).id
 
 
 def publish(context: Context, model: str, content: bytes) -> None:

@@ -16,12 +16,11 @@ from sqlalchemy import text
 from core.clock import now
 from core.context import Context, open_context
 from core.database.schema import WorkerRow
-from core.jobs.jobs import TrainSpec
 from core.maintenance import checks, doctor
 from core.maintenance.checks import Finding
 from core.maintenance.doctor import Check, State, examine, verdict
 from core.settings import Settings, load_settings
-from models.config import ModelConfig
+from tests.core.conftest import queue
 from tests.core.postgresql import running_postgresql
 from tests.core.redis_server import RedisServer
 from tests.ports import free_port
@@ -29,13 +28,6 @@ from tests.ports import free_port
 PASSWORD = "pass word/with:signs"
 QUOTED = "pass%20word%2Fwith%3Asigns"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
-    opened = open_context(load_settings(data_dir=tmp_path / "data"))
-    yield opened
-    opened.close()
 
 
 def findings(settings: Settings) -> dict[str, Finding]:
@@ -46,12 +38,6 @@ def broken(settings: Settings) -> dict[str, str]:
     found = findings(settings)
     assert all(f.advice for f in found.values() if f.state is not State.GOOD)
     return {name: f.found for name, f in found.items() if f.state is State.BROKEN}
-
-
-def queue_job(context: Context) -> str:
-    dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
-    spec = TrainSpec(model="square", dataset=dataset.id, config=ModelConfig(target="y"))
-    return context.jobs.create(spec).id
 
 
 @contextmanager
@@ -158,7 +144,7 @@ def test_a_redis_that_is_away_or_locked(context: Context, redis: RedisServer) ->
 
 def test_a_damaged_sqlite_file(context: Context, tmp_path: Path) -> None:
     """A page that is overwritten in the middle, then a header that is none."""
-    queue_job(context)
+    queue(context)
     context.database.dispose()
     path = context.settings.data_dir / "credence.db"
     saved = shutil.copy(path, tmp_path / "saved.db")
@@ -199,7 +185,7 @@ def test_clocks_that_differ(context: Context) -> None:
 
 
 def test_workers_that_are_gone_and_jobs_that_nobody_hears_of(context: Context) -> None:
-    job = queue_job(context)
+    job = queue(context)
     assert broken(context.settings).keys() == {"workers"}
     context.workers.beat("w", "cpu", now())
     with context.database.begin() as session:

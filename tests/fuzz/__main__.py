@@ -31,8 +31,6 @@ class Report:
     """What was sent, and what came back."""
 
     answered: Counter[tuple[str, int]] = field(default_factory=Counter)
-    examples: int = 0
-    mutated: int = 0
     peak_bytes: int = 0
     worst_seconds: float = 0.0
     rounds: int = 0
@@ -47,10 +45,7 @@ class Report:
         for route, classes in routes.items():
             print(f"{route:55}", dict(classes))
         print("refusals by status:", {s: n for s, n in sorted(refusals.items()) if n})
-        print(
-            f"rounds {self.rounds}, requests {self.answered.total()}, of them made of the", end=" "
-        )
-        print(f"document {self.examples}, damaged {self.mutated}")
+        print(f"rounds {self.rounds}, requests {self.answered.total()}")
         print(f"peak memory of the server {self.peak_bytes / 2**20:.0f} MiB")
         print(f"worst time to the next good answer {self.worst_seconds:.2f} s")
 
@@ -78,7 +73,6 @@ def ask(target: Target, report: Report, seed: int) -> None:
     """Every operation of the document."""
     for operation in operations(target):
         attack(target, operation, EXAMPLES, seed, report.answered)
-        report.examples += EXAMPLES
 
 
 def damage(target: Target, report: Report, seed: int) -> None:
@@ -86,7 +80,6 @@ def damage(target: Target, report: Report, seed: int) -> None:
     for number in range(MUTATIONS):
         for status, count in sent_mutated(target, seed * MUTATIONS + number).items():
             report.answered["damaged bodies", status] += count
-            report.mutated += count
 
 
 ATTACKS: tuple[Callable[[Target, Report, int], None], ...] = (speak, ask, damage, bomb)

@@ -53,17 +53,14 @@ class Consumer(threading.Thread):
         message.ack()  # type: ignore[attr-defined]
 
 
-def taken(settings: Settings, number: int, consumers: int = 1) -> list[tuple[str, str]]:
-    """So many messages, by several consumers that are stopped when they have them."""
-    threads = [Consumer(settings) for _ in range(consumers)]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: sum(len(thread.taken) for thread in threads) >= number)
-    for thread in threads:
-        thread.done.set()
-    for thread in threads:
-        thread.join()
-    return [message for thread in threads for message in thread.taken]
+def taken(settings: Settings, number: int) -> list[tuple[str, str]]:
+    """So many messages, by a consumer that is stopped when it has them."""
+    consumer = Consumer(settings)
+    consumer.start()
+    wait_until(lambda: len(consumer.taken) >= number)
+    consumer.done.set()
+    consumer.join()
+    return consumer.taken
 
 
 def test_a_wake_up_waits_and_keeps_its_place(queue: Queue, settings: Settings) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from core.destinations.bucket import BucketFolder
-from core.destinations.delta import DeltaTable
-from core.destinations.folder import LocalFolder
 from core.offline.destination import Destination
 from core.offline.opening import Target, open_destination
 from core.settings import load_settings
@@ -33,15 +31,6 @@ def opened(tmp_path: Path) -> Open:
         return open_destination(given, settings, "ann", tmp_path)
 
     return open_
-
-
-def test_a_folder_is_opened_below_the_entry(opened: Open, tmp_path: Path) -> None:
-    for uri in (f"file://{tmp_path}/out/a/b", f"file://{tmp_path}/out/a/b/"):
-        assert opened(uri).place == LocalFolder(tmp_path / "out", ("a", "b"))
-    assert opened(f"file://{tmp_path}/out/").place == LocalFolder(tmp_path / "out")
-    assert opened(f"file://{tmp_path}/out/a", format="delta") == DeltaTable(
-        LocalFolder(tmp_path / "out", ("a",)), "ann"
-    )
 
 
 def test_a_bucket_is_opened_with_the_secret_and_never_at_the_stores_endpoint(opened: Open) -> None:

@@ -45,21 +45,18 @@ def secrets(server: S3Server, tmp_path: Path) -> Secrets:
     given = f'kind = "s3"\naccess_key = "{KEY}"\nsecret_key = "{SECRET}"\n'
     given += f'endpoint = "{server.url}"\n'
     file = tmp_path / "secrets.toml"
-    file.write_text(
-        f'[lake]\n{given}[narrow]\n{given}uris = ["s3://lake/table/"]\n'
-        f'[ann]\n{given}owners = ["ann"]\n'
-    )
+    file.write_text(f'[lake]\n{given}[narrow]\n{given}uris = ["s3://lake/table/"]\n')
     return read_secrets(file)
 
 
 @pytest.fixture
 def read(secrets: Secrets, tmp_path: Path) -> Any:
-    def do(uri: str, secret: str | None = "lake", owner: str = "", **given: Any) -> Fetched:
+    def do(uri: str, secret: str = "lake", **given: Any) -> Fetched:
         out = tmp_path / "out"
         out.mkdir()
         source = UriSource.model_validate({"uri": uri, "secret": secret, **given})
         rules = read_rules("s3://lake/, s3://open/")
-        return fetch(source, rules, secrets, owner, out, Budget(10**7, 60))
+        return fetch(source, rules, secrets, "", out, Budget(10**7, 60))
 
     return do
 

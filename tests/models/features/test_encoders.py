@@ -395,12 +395,6 @@ def test_each_series_has_its_own_second_time() -> None:
     assert (second_times(clock, first, keys) == true).all()
 
 
-@pytest.mark.parametrize("zone", ["Berlin", "europe/berlin", "Europ/Berlin"])
-def test_an_unknown_zone_is_refused_with_one_that_is_near(zone: str) -> None:
-    with pytest.raises(ValueError, match=rf"'{zone}' is not a time zone; 'Europe/Berlin' is near"):
-        Clock.of(zone)
-
-
 def test_phases_are_those_of_the_clock() -> None:
     nothing = NumberEncoder(mean=0.0, std=0.0, indicator=False)
     encoder = DatetimeEncoder(nothing, ("hour",), zone="Europe/Berlin")

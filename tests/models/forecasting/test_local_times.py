@@ -113,13 +113,6 @@ def test_phases_and_forecasts_follow_the_clock(model: Forecaster) -> None:
     assert (found.mean[8:] > 16).all()
 
 
-def test_a_history_over_the_double_hour_is_read(model: Forecaster) -> None:
-    history = _loads("2025-10-21T22:00", 122)  # up to 1:00 before the clock is set back twice
-    found = model.predict(history, OPTIONS)
-    assert found["time"][0] == np.datetime64("2025-10-27T00:00", "us")
-    assert (np.diff(found["time"]) == HOUR).all()
-
-
 def test_instants_and_local_times_give_one_answer(model: Forecaster) -> None:
     """A version that takes UTC differs only in how it reads."""
     history = _loads("2025-05-01T22:00", 120)
@@ -276,8 +269,3 @@ def test_without_a_key_the_key_is_advised_and_the_other_times_are_counted() -> N
     assert error.path == "/forecast/key"
     assert "the table has 2 rows of day 2024-01-01, and 9 more such times" in str(error)
     assert "name the column of the series in forecast.key (rows 0 and 10, counting" in str(error)
-
-
-def test_lines_of_a_file_take_the_place_of_rows() -> None:
-    error = InvalidData("wrong", "/data", [3, 4, 9]).in_file(2)
-    assert (str(error), error.path) == ("wrong (lines 5, 6 and 11)", "/data")

@@ -17,7 +17,6 @@ from models.features.targets import NumberTarget
 from models.inference.registry import METHODS
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from tests.models.inference import jitter
 from tests.models.inference.jitter import Jitter, JitterConfig
 from tests.models.training.fitting import trained
 
@@ -65,10 +64,6 @@ def fitted(method: Any) -> TabularModel:
 @pytest.fixture(scope="module")
 def model() -> TabularModel:
     return fitted(JitterConfig(width=WIDTH))
-
-
-def test_the_method_has_sixty_lines() -> None:
-    assert len(Path(str(jitter.__file__)).read_text().splitlines()) <= 60
 
 
 def test_it_predicts_the_mixture_over_its_weights(model: TabularModel) -> None:

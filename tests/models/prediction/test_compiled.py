@@ -40,16 +40,9 @@ from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.summary import Summary
 from models.tabular.model import make_ready
 from tests.models.prediction.shaped_cases import CASES, Case
+from tests.models.prediction.test_members import DEEP, SHALLOW, _randn
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)
-PARTS = (
-    PartConfig(members=3, hidden=(8, 6), skip=True),
-    PartConfig(members=2, hidden=(5,), inputs="plain"),
-)
-SHALLOW = (
-    PartConfig(members=3, hidden=(8,), skip=True),
-    PartConfig(members=2, hidden=(), inputs="plain"),
-)
 DIGITS = 2e-4  # float32 sums of some ten terms, and differences of them
 
 
@@ -59,10 +52,6 @@ def kernels() -> object:
     pytest.importorskip("numba", reason="without numba predictions use torch")
     assert compiler().wait()
     return compiler().kernels
-
-
-def _randn(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def _network(
@@ -146,7 +135,7 @@ def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> N
 
 @pytest.mark.parametrize(
     ("parts", "sampler", "samples"),
-    [(PARTS, "sobol", 3), (PARTS, "moments", 40), (SHALLOW, "monte_carlo", 1)],
+    [(DEEP, "sobol", 3), (DEEP, "moments", 40), (SHALLOW, "monte_carlo", 1)],
 )
 def test_members_of_any_shapes(parts: tuple[PartConfig, ...], samples: int, sampler: str) -> None:
     """With linear paths, inputs of their own, and fewer samples than members."""
