@@ -47,8 +47,7 @@ def write_rows(names: Sequence[str], rows: Iterable[Row], to: BinaryIO, budget: 
     if not count:
         raise Invalid([(QUERY, "the query returns no rows")])
     table = pa.table({name: _joined(c) for name, c in zip(names, pieces, strict=True)})
-    sink: Any = to
-    with pa.ipc.new_file(sink, table.schema) as writer:
+    with pa.ipc.new_file(pa.PythonFile(to, "w"), table.schema) as writer:
         writer.write_table(table)
     return count
 
