@@ -109,7 +109,7 @@ class Race:
         model = raced.model
         likelihood, rows = model.config.likelihood, len(raced.rows)
         first = first_candidate(raced.folds.count, likelihood, model.target, rows)
-        if model.config.likelihood != "auto":
+        if not model.config.has_open_shape:
             return first, ()
         some = _in_epochs(raced.thinned(SHAPE_ROWS), SHAPE_EPOCHS)
         small = first.with_part(inputs="plain", hidden=SHAPE_WIDTHS)
