@@ -22,7 +22,8 @@ from models.features.columns import ColumnProfile
 from models.features.rows import Rows
 from models.features.targets import NumberTarget
 from models.fitting.distributed import ALONE
-from models.inference.laplace import Laplace, LaplaceFit, LaplaceState
+from models.inference.laplace import Laplace, LaplaceState
+from models.inference.method import Finished
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, HomoscedasticGaussian
 from models.networks import MLP
@@ -93,7 +94,9 @@ def _evidence(num_rows: int) -> Iterator[Check]:
     exact = regression(num_rows)
     sigma = 1.0
     for _ in range(30):
-        (sigma,) = _fit_exact(exact, "kron", "auto", _mode(exact, sigma)).sigmas.values()
+        (sigma,) = (
+            _fit_exact(exact, "kron", "auto", _mode(exact, sigma)).metrics["prior_sigma"].values()
+        )
     best = _best_sigma(exact)
     yield Check(
         f"conjugate regression, {num_rows} rows: prior σ ÷ the maximum of the evidence",
@@ -102,7 +105,7 @@ def _evidence(num_rows: int) -> Iterator[Check]:
         0.99,
         1.01,
     )
-    known = _fit_exact(exact, "kron").log_marginal_likelihood
+    known = _fit_exact(exact, "kron").metrics["log_marginal_likelihood"]
     yield Check(
         f"conjugate regression, {num_rows} rows: log marginal likelihood − exact, in nats",
         "0 ± 0.01, float32 weights",
@@ -198,7 +201,7 @@ def _fit_exact(
     hessian: str,
     sigma: float | str = 1.0,
     mode: Float64[Tensor, "values"] | None = None,
-) -> LaplaceFit:
+) -> Finished:
     """The approximation with the known noise, at the exact mode."""
     config = LaplaceConfig(kind="laplace", hessian=hessian, prior_sigma=sigma)  # type: ignore[arg-type]
     point = {"log_variance": torch.full((1, 1), math.log(exact.likelihood.variance))}

@@ -56,8 +56,8 @@ class Observation:
     @property
     def is_log(self) -> bool:
         """Whether y = e^u, for every u."""
-        plain = isinstance(self.scale, LogScale) and self.scale.lower == self.scale.offset
-        return plain and not self.integer and self.lower is None and self.upper is None
+        has_support = self.integer or self.lower is not None or self.upper is not None
+        return self.needs_positive and not has_support
 
     @property
     def needs_positive(self) -> bool:

@@ -127,15 +127,10 @@ class Pass:
 
 
 def run(network: Network, weights: Weights, x: Float[Tensor, "rows inputs"], over: Over) -> Pass:
-    """Run the network, and keep what the layers of the approximation need.
-
-    Raises:
-        TypeError: for all layers of a network that is no MLP.
-    """
+    """Run the network, and keep what the layers of the approximation need."""
     if over == "last_layer":
         return _last_layer(network, weights, x)
-    if not isinstance(network, MLP):
-        raise TypeError(f"all layers of a {type(network).__name__} have no Laplace approximation")
+    assert isinstance(network, MLP)  # as `Laplace.check` demands
     return _all_layers(network, {k: v.double() for k, v in weights.items()}, x.double())
 
 

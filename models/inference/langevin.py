@@ -184,12 +184,11 @@ class CyclicalSteps(Langevin):
         return 0.5 * (done + math.sin(math.pi * done) / math.pi)
 
     def _share_at(self, time: float) -> float:
-        """The inverse of `_time`, by bisection; it is flat at 1."""
-        low, high = 0.5, 1.0
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._time(middle) < time else (low, middle)
-        return high
+        """The inverse of `_time`; it is flat at 1, which rounding must not pass."""
+        from scipy.optimize import bisect  # noqa: PLC0415 - predictions do without
+
+        end = min(time, self._time(1.0))
+        return float(bisect(lambda done: self._time(done) - end, 0.5, 1.0))
 
 
 def _ascending(steps: list[int], end: int) -> tuple[int, ...]:

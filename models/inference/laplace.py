@@ -185,21 +185,6 @@ def best_sigma(values: Float[Tensor, "*shape"], square: float) -> float:
 
 
 @dataclass(frozen=True)
-class LaplaceFit:
-    """The Gaussian, and how it was found.
-
-    Args:
-        sigmas: the prior's scale of each block, by name.
-        log_marginal_likelihood: of the encoded targets, in nats.
-    """
-
-    state: LaplaceState
-    sigmas: Mapping[str, float]
-    log_marginal_likelihood: float
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Laplace(PointEstimates):
     """A `map` fit, and the Gaussian around it, or around one under the prior that it chose.
 
@@ -253,16 +238,12 @@ class Laplace(PointEstimates):
         if epochs := self.epochs(config, fit.best_epoch):
             sigmas = torch.full_like(approximation.state.estimate.weights[0], FIRST_SIGMA)
             for name, block in approximation.state.blocks.items():
-                sigmas[block.start : block.stop] = approximation.sigmas[name]
+                sigmas[block.start : block.stop] = approximation.metrics["prior_sigma"][name]
             chosen = replace(self, chosen=DiagonalPrior(sigmas))
             lower = replace(stages.lower(epochs, "laplace"), patience=None)
             again = stages.go_on(chosen, lower, fit.state, "laplace")
-            approximation = self.approximate(again, *of_rows, stages.should_stop)
-        metrics: Json = {
-            "log_marginal_likelihood": approximation.log_marginal_likelihood,
-            "prior_sigma": dict(approximation.sigmas),
-        }
-        return Finished(approximation.state, metrics, approximation.notes)
+            return self.approximate(again, *of_rows, stages.should_stop)
+        return approximation
 
     @torch.no_grad()
     def approximate(
@@ -271,8 +252,11 @@ class Laplace(PointEstimates):
         chunks: Chunks,
         seed: int = 0,
         should_stop: Stop = lambda: False,
-    ) -> LaplaceFit:
+    ) -> Finished:
         """Fit the Gaussian around the weight vector of `estimate`.
+
+        `log_marginal_likelihood` of its metrics is of the encoded targets, in nats, `prior_sigma`
+        the prior's scale of each block, by name.
 
         Args:
             chunks: the method's rows, with all network inputs.
@@ -302,7 +286,8 @@ class Laplace(PointEstimates):
             f"the curvature of laplace is a mean over {MOST} targets per row, drawn from the "
             "model, because this likelihood has no short closed form for it"
         )
-        return LaplaceFit(state, sigmas, total, () if is_exact(self.likelihood) else (note,))
+        metrics: Json = {"log_marginal_likelihood": total, "prior_sigma": sigmas}
+        return Finished(state, metrics, () if is_exact(self.likelihood) else (note,))
 
     def _curvature(
         self,

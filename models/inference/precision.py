@@ -76,7 +76,9 @@ def choose_products(
         case "bfloat16":
             rounded = True
         case _:
-            rounded = has_units(device) and is_large(network, rows)
+            is_card = device.type == "cuda"  # that multiplies such numbers itself
+            has_units = is_card and torch.cuda.is_bf16_supported(including_emulation=False)
+            rounded = has_units and is_large(network, rows)
     return Products(device.type, rounded)
 
 
@@ -85,11 +87,6 @@ def is_large(network: Network, rows: int) -> bool:
     shapes = [shape for layer in network.layers for shape in layer.shapes().values()]
     sizes = [torch.Size(shape).numel() for shape in shapes]
     return rows >= _ROWS and max(sizes, default=0) >= _LARGE
-
-
-def has_units(device: torch.device) -> bool:
-    """Whether the device is a card that multiplies bfloat16 numbers itself."""
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def notes_on_products(products: Products) -> tuple[str, ...]:

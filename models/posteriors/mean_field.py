@@ -55,17 +55,6 @@ class DiagonalNormal:
         """Mean and variance of each weight; both are 0 for a pruned weight."""
         return self.kept(self.loc), self.kept(self.scale.square())
 
-    def rsample(
-        self, noise: Float[Tensor, "*samples weights"]
-    ) -> Float[Tensor, "*samples weights"]:
-        """w = loc + scale · noise, differentiable in loc and scale."""
-        return self.kept(self.loc + self.scale * noise)
-
-    def log_prob(self, weights: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples"]:
-        """log q(w) in nats, summed over the weights that are not pruned."""
-        z = (weights - self.loc) / self.scale
-        return self.kept(-0.5 * (z.square() + math.log(2 * math.pi)) - self.scale.log()).sum(-1)
-
     def kept(self, values: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples weights"]:
         """Return the values with 0 for pruned weights."""
         return values if self.mask is None else values * self.mask

@@ -106,11 +106,6 @@ class EmpiricalBayesPrior(Prior):
     a: float = 4.4798  # Wu et al. 2019, §4.2: keeps σp of a small tensor near 1
     b: float = 10.0
 
-    def variances(self, q: DiagonalNormal) -> PerGroup:
-        """The optimal σp² of each group."""
-        squares, _ = q.sums(self.groups)
-        return self._variances(squares, self.groups.sizes(q.loc, q.mask)).detach()
-
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ over groups of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
         return self.gaussian_kl(*q.sums(self.groups), self.groups, q).sum()
@@ -120,14 +115,11 @@ class EmpiricalBayesPrior(Prior):
     ) -> PerPart:
         """Return `reverse_kl` of each part from sums that are known: see `DiagonalNormal.sums`."""
         counts = groups.sizes(q.loc, q.mask)
-        variance = self._variances(squares.detach(), counts)
+        variance = (squares.detach() + 2 * self.b) / (counts + 2 * self.a + 2)
         kl = 0.5 * (squares / variance + counts * (variance.log() - 1))
         hyper = (self.a + 1) * variance.log() + self.b / variance
         constant = math.lgamma(self.a) - self.a * math.log(self.b)
         return groups.by_part(kl + (hyper + constant)) - log_scale
-
-    def _variances(self, squares: Tensor, counts: Tensor) -> Tensor:
-        return (squares + 2 * self.b) / (counts + 2 * self.a + 2)
 
 
 @dataclass(frozen=True)

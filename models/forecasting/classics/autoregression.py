@@ -264,6 +264,5 @@ def _scaled(values: Values) -> Values:
 
 
 def _centre(values: Values) -> Float64[Tensor, "rows"]:
-    """The mean of each row's known values."""
-    known = ~values.isnan()
-    return values.nan_to_num(0.0).sum(1) / known.sum(1).clamp(min=1)
+    """The mean of each row's known values; 0 without any."""
+    return values.nanmean(1).nan_to_num(0.0)

@@ -204,10 +204,7 @@ def filled(values: Values) -> Values:
 
 def unit_of(values: Values) -> Float64[Tensor, "rows"]:
     """The standard deviation of changes from step to step, which makes all series alike."""
-    changes = values[:, 1:] - values[:, :-1]
-    known = ~changes.isnan()
-    count = known.sum(1).clamp(min=1)
-    mean = changes.nan_to_num(0.0).sum(1) / count
-    squares = ((changes - mean.unsqueeze(1)).nan_to_num(0.0) * known).square().sum(1)
+    changes = values.diff(dim=1)
+    squares = (changes - changes.nanmean(1, keepdim=True)).square().nanmean(1).nan_to_num(0.0)
     least = 1e-6 * values.nan_to_num(0.0).abs().amax(1) + torch.finfo(torch.float64).tiny
-    return torch.maximum((squares / count).sqrt(), least)
+    return torch.maximum(squares.sqrt(), least)

@@ -196,6 +196,8 @@ class Smoothing:
         """Particles from Student's t around the weighted ones, and log prior − log proposal of
         each.
         """
+        from scipy import stats  # noqa: PLC0415 - predictions do without
+
         mean = weights @ particles
         centred = particles - mean
         covariance = _WIDER * (centred.T @ (weights.unsqueeze(1) * centred))
@@ -206,18 +208,10 @@ class Smoothing:
         proposed = mean + (normal / chi.sqrt()) @ root.T
         count = round(_DEFENSIVE * _KEPT)
         proposed[:count] = self._prior(count)
-        whitened = torch.linalg.solve_triangular(root, (proposed - mean).T, upper=False).T
-        student = (
-            -0.5 * (_FREEDOM + 4) * torch.log1p(whitened.square().sum(1) / _FREEDOM)
-            - root.diagonal().log().sum()
-            + math.lgamma((_FREEDOM + 4) / 2)
-            - math.lgamma(_FREEDOM / 2)
-            - 2 * math.log(_FREEDOM * math.pi)
-        )
+        density = stats.multivariate_t(mean.numpy(), (root @ root.T).numpy(), df=_FREEDOM)
+        student = torch.from_numpy(density.logpdf(proposed.numpy()))
         prior = -0.5 * proposed.square().sum(1) - 2 * math.log(2 * math.pi)
-        both = torch.stack(
-            [prior + math.log(_DEFENSIVE), student + math.log1p(-_DEFENSIVE)]
-        ).logsumexp(0)
+        both = torch.logaddexp(prior + math.log(_DEFENSIVE), student + math.log1p(-_DEFENSIVE))
         return proposed, prior - both
 
     def _parameters(self, particles: Particles) -> Parameters:

@@ -22,7 +22,8 @@ from models.inference.curvature import (
     run,
     split,
 )
-from models.inference.laplace import Laplace, LaplaceFit, LaplaceState, best_sigma
+from models.inference.laplace import Laplace, LaplaceState, best_sigma
+from models.inference.method import Finished
 from models.inference.point import DrawsState
 from models.likelihoods import (
     Bernoulli,
@@ -53,7 +54,7 @@ def linear(outputs: int = 1) -> MLP:
 
 def fit(
     hessian: str, weights: Tensor, sigma: float | str = 0.8, over: str = "last_layer"
-) -> LaplaceFit:
+) -> Finished:
     """The approximation of the linear model with known noise."""
     config = LaplaceConfig(kind="laplace", over=over, hessian=hessian, prior_sigma=sigma)  # type: ignore[arg-type]
     point = {"log_variance": torch.full((1, 1), 2 * math.log(NOISE))}
@@ -98,7 +99,7 @@ def exact_evidence(sigma: float) -> float:
 def test_the_marginal_likelihood_is_the_closed_form(hessian: str) -> None:
     """Up to the rounding of the weights in float32."""
     mean, _ = posterior(0.8)
-    found = fit(hessian, mean).log_marginal_likelihood
+    found = fit(hessian, mean).metrics["log_marginal_likelihood"]
     assert found == pytest.approx(exact_evidence(0.8), abs=1e-4)
 
 
