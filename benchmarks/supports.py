@@ -16,8 +16,8 @@ import torch
 
 from benchmarks import results
 from models.config import ForecastConfig, ModelConfig, TrainingConfig
+from models.evaluation.crps import sample_crps
 from models.features.columns import ColumnProfile, Columns
-from models.forecasting.forecast import sample_crps
 from models.forecasting.model import Forecaster
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve

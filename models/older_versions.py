@@ -89,11 +89,3 @@ def upgraded_frame(frame: Any) -> Any:
         {"kind": "log", "lower": 0.0, "offset": 0.0} if frame["is_log"] else {"kind": "identity"}
     )
     return kept | {"observation": {"scale": scale}}
-
-
-def upgraded_target(target: Any) -> Any:
-    """A stored target, whose `drops_ends` was once called `shortest`."""
-    if not isinstance(target, dict) or "shortest" not in target:
-        return target
-    kept = {name: value for name, value in target.items() if name != "shortest"}
-    return kept | {"drops_ends": target["shortest"]}

@@ -286,7 +286,7 @@ class ModelsCollector(Collector):
             "The flagged share of rows like those of training is below it, for 99.9 % of versions",
             labels,
             (
-                (values, v.detector.highest_rate(ALARM_RATE))
+                (values, v.detector.highest_rate())
                 for values, v in full
                 if v.detector  # texts have none
             ),

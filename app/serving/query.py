@@ -1,7 +1,9 @@
 """The options of a prediction as query parameters, for formats whose body has only rows."""
 
 import re
-from typing import Any
+from dataclasses import is_dataclass
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import jiter
 from starlette.datastructures import QueryParams
@@ -11,9 +13,18 @@ from app.schemas.predictions import PredictParameters
 from core.exceptions import Invalid
 from core.validation import validate_again
 
-TEXTS = ("model", "version", "sampler")
-LISTS = ("intervals", "interval_kinds", "exceeds", "quantiles")
-OBJECTS = ("costs", "density", "totals")  # as JSON
+
+def _type(annotation: Any) -> Any:
+    """The type of an option's value, without its range; None in a union comes last."""
+    if get_origin(annotation) in {Annotated, Union, UnionType}:
+        return _type(get_args(annotation)[0])
+    return get_origin(annotation) or annotation
+
+
+_TYPES = {name: _type(field.annotation) for name, field in PredictParameters.model_fields.items()}
+LISTS = frozenset(name for name, one in _TYPES.items() if one is tuple)
+OBJECTS = frozenset(name for name, one in _TYPES.items() if is_dataclass(one))  # as JSON
+TEXTS = frozenset({"version", *(name for name, one in _TYPES.items() if one in {str, Literal})})
 BOOLEANS = {"true": True, "false": False}
 INTEGER = re.compile(r"-?\d{1,30}")
 NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,4})?")

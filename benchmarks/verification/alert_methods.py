@@ -83,7 +83,7 @@ def _watch(name: str, method: MethodConfig, rows: int, seed: int) -> Watched:
             float(answer.out_of_distribution.mean()),
             WINDOW,
             rate,
-            detector.highest_rate(ALARM_RATE),
+            detector.highest_rate(),
             least=5 * rate,
         ),
         drift_alarms(

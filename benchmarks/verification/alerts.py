@@ -125,7 +125,7 @@ def _flags(rows: int, models: int) -> Check:
     random = np.random.default_rng(rows)
     alarms = 0
     fitted = Detector.fit("surprise", random.random(rows), FALSE_ALARMS)
-    bound, usual = fitted.highest_rate(ALARM_RATE), fitted.false_alarm_rate
+    bound, usual = fitted.highest_rate(), fitted.false_alarm_rate
     for _ in range(models):
         detector = Detector.fit("surprise", random.random(rows), FALSE_ALARMS)
         numbers = np.geomspace(200, 20_000, HOURS).astype(int)

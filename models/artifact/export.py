@@ -194,10 +194,10 @@ class _Exported(nn.Module):
             table.index_select(0, torch.tensor([columns.index(i) for i in some], dtype=torch.int64))
             for some in (encoder.numbers, encoder.codes)
         )
-        levels = [e.new for e in encoder.encoders if isinstance(e, CategoryEncoder)]
-        new = torch.tensor(levels, dtype=torch.int64).unsqueeze(1)
+        each = [(e.new, e.absent) for e in encoder.encoders if isinstance(e, CategoryEncoder)]
+        new, absent = torch.tensor(each, dtype=torch.int64).view(-1, 2, 1).unbind(1)
         known = (codes >= 0) & (codes < new) & (codes == codes.floor())
-        codes = torch.where(codes.isnan(), new + 2, torch.where(known, codes.long(), new))
+        codes = torch.where(codes.isnan(), absent, torch.where(known, codes.long(), new))
         return ReadColumns(numbers, codes, inputs[int(self._num_columns > 0) :])
 
     def _register(self, kind: str, tensors: Weights) -> dict[str, str]:

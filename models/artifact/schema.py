@@ -39,7 +39,7 @@ from models.forecasting.windows import Frame
 from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
-from models.older_versions import upgraded_frame, upgraded_target
+from models.older_versions import upgraded_frame
 from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import Rounding
 from models.variant import PrunedBy
@@ -127,7 +127,7 @@ class ModelDocument(TypedDict):
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]
     imputed: NotRequired[tuple[Imputed | None, ...] | None]
-    target: NotRequired[Annotated[Target, BeforeValidator(upgraded_target)]]
+    target: NotRequired[Target]
     groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
@@ -253,9 +253,9 @@ def _check_imputed(imputed: tuple[Imputed | None, ...] | None, document: ModelDo
         raise CorruptArtifact(message, "/imputed")
     for i, (one, encoder) in enumerate(zip(imputed, encoders, strict=True)):
         if one is not None and isinstance(encoder, CategoryEncoder):
-            codes = range(encoder.new + 3)
+            codes = range(encoder.absent + 1)
             if any(value not in codes for value in one.values):
-                message = f"must be codes of levels, from 0 to {encoder.new + 2}"
+                message = f"must be codes of levels, from 0 to {encoder.absent}"
                 raise CorruptArtifact(message, f"/imputed/{i}/values")
 
 

@@ -81,6 +81,7 @@ class SupportConfig:
     integer: bool | None = None
 
 
+DEFAULT_SHAPE = LikelihoodConfig(kind="mixture", components=3)
 GivenLikelihood = Annotated[LikelihoodName | LikelihoodConfig | None, BeforeValidator(no_student)]
 Identity = Literal["one_hot", "embedding", "none"]
 Transform = Literal["none", "log", "sqrt", "logit", "counts"]
@@ -220,6 +221,16 @@ class ModelConfig:
     def series(self) -> ForecastConfig:
         """`forecast`, or its defaults."""
         return self.forecast or ForecastConfig()
+
+    @property
+    def has_open_shape(self) -> bool:
+        """Whether the race is still to choose the distribution of the target and its scale."""
+        return self.likelihood == "auto"
+
+    @property
+    def first_likelihood(self) -> LikelihoodName | LikelihoodConfig | None:
+        """The likelihood; the default shape until the race has chosen one."""
+        return DEFAULT_SHAPE if self.has_open_shape else self.likelihood
 
     @property
     def columns(self) -> list[str]:

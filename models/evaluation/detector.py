@@ -16,7 +16,7 @@ from torch import Tensor
 from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
 from models.evaluation.conformal_rank import conformal_rank, weighted_place
-from models.evaluation.exact_tests import highest_flagged
+from models.evaluation.exact_tests import ALARM_RATE, highest_flagged
 from models.likelihoods.mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 
@@ -94,16 +94,16 @@ class Detector:
         rate = max(rate, (above + 1) / (float(each.sum()) + 1))
         return cls(score, float(usual[order[place]]), rate, min(len(usual), int(each.sum())))
 
-    def highest_rate(self, error: float) -> float:
+    def highest_rate(self) -> float:
         """An upper bound on the share of usual rows that this threshold flags.
 
         `false_alarm_rate` is its mean over the choice of the rows that the threshold was fitted to.
-        The share is above this bound for a fraction `error` of such choices. If the number of these
-        rows is unknown, the fewest that allow the rate give the highest bound.
+        For a fraction `ALARM_RATE` of such choices the share is above this bound. If the number of
+        these rows is unknown, the fewest that allow the rate give the highest bound.
         """
         rows = self.rows or max(round(1 / max(self.false_alarm_rate, _LEAST_RATE)) - 1, 1)
         rank = min(conformal_rank(rows, 1 - self.false_alarm_rate), rows)
-        return highest_flagged(rows, rank, error)
+        return highest_flagged(rows, rank, ALARM_RATE)
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

@@ -25,6 +25,7 @@ from models.evaluation.calibration import (
     LabelledMixture,
 )
 from models.evaluation.class_scores import class_row_scores, set_row_scores
+from models.evaluation.crps import mixture_crps
 from models.evaluation.group_coverage import GROUP, PREDICTED
 from models.evaluation.reliability import (
     confidence_counts,
@@ -113,7 +114,7 @@ def regression_scores(
         "log_likelihood": mixture.log_prob(targets),
         "squared_error": error.square(),
         "mae": error.abs(),
-        "crps": mixture.first(CRPS_SAMPLES).crps(targets),
+        "crps": mixture_crps(mixture.first(CRPS_SAMPLES), targets),
         "epistemic_share": _epistemic_share(mixture),
         "uncertainty": mixture.total().sqrt(),
         "pit": mixture.pit(targets, start),

@@ -260,7 +260,7 @@ class Unlike:
 def compare_unlike(flagged: int, rows: int, detector: Detector) -> Unlike:
     """The same criterion as that of the alert on served rows, `OutOfDistributionRising`."""
     share, promised = flagged / rows, detector.false_alarm_rate
-    bound = detector.highest_rate(ALARM_RATE)
+    bound = detector.highest_rate()
     evidence = rows * bernoulli_divergence(share, bound)
     is_more = share > max(FAR_ABOVE * promised, bound) and evidence > -math.log(ALARM_RATE)
     return Unlike(share, promised, is_more)

@@ -292,14 +292,19 @@ class CategoryEncoder:
         """The code of a level that no training row had, if `marked`; else of any unknown one.
 
         Codes below are the places of known levels. The next code is of the `others`, the one after
-        of a missing value.
+        is `absent`.
         """
         return len(self.known_levels)
+
+    @property
+    def absent(self) -> int:
+        """The code of a missing value, which is the largest."""
+        return self.new + 2
 
     @cached_property
     def _codes(self) -> Mapping[str | None, int]:
         others: dict[str | None, int] = dict.fromkeys(self.others, self.new + 1)
-        return {**others, **places_of(self.known_levels), None: self.new + 2}
+        return {**others, **places_of(self.known_levels), None: self.absent}
 
     def read(self, values: np.ndarray) -> Int[np.ndarray, "rows"]:
         """The code of each value."""
@@ -323,7 +328,7 @@ class CategoryEncoder:
         """The effects, and one-hot rows or with `coded` the number of each row's slot."""
         if not self.num_slots:
             return ()
-        slots = np.full(self.new + 3, float(self.num_slots - 1))
+        slots = np.full(self.absent + 1, float(self.num_slots - 1))
         slots[: self.new] -= 1  # of rare levels, which are known by their effects
         slots[: len(self.levels)] = np.arange(len(self.levels))
         if self.missing:

@@ -216,10 +216,8 @@ class FeatureEncoder:
             for i, own in zip(places, values.numpy(), strict=True):
                 if not self.seen.columns[i].missing:
                     one = self.encoders[i]
-                    is_missing = (
-                        own == one.new + 2 if isinstance(one, CategoryEncoder) else np.isnan(own)
-                    )
-                    unknown[:, i] |= is_missing
+                    absent = one.absent if isinstance(one, CategoryEncoder) else None
+                    unknown[:, i] |= np.isnan(own) if absent is None else own == absent
         return unknown & np.array([one is not None for one in self.imputed])
 
     @cached_property

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.special import ndtr, ndtri
 
 from models.device import to_host
+from models.evaluation.crps import sample_crps
 from models.evaluation.metrics import (
     CONFORMAL_SCORE,
     COVERAGE_LEVELS,
@@ -444,12 +445,3 @@ def _between(means: Tensor, within: Tensor, paths: int) -> PerStep:
     """Variance over the draws, less the variance of estimates from `paths` paths."""
     share = (len(means) - 1) / len(means)
     return (means.var(0, correction=0) - share * within / paths).clamp_min(0.0)
-
-
-def sample_crps(draws: Float64[Tensor, "draws steps"], targets: PerStep) -> PerStep:
-    """E|X − y| − ½ E|X − X'| of the draws' empirical distribution, from their order."""
-    count = len(draws)
-    ordered = draws.sort(0).values
-    rank = torch.arange(1, count + 1).to(draws).unsqueeze(-1)
-    pairs = ((2 * rank - count - 1) * ordered).sum(0) / count**2  # ½ E|X − X'|
-    return (draws - targets).abs().mean(0) - pairs

@@ -124,18 +124,18 @@ class SeriesProblem:
     def refit(self) -> "SeriesProblem":
         return self.whole or self
 
-    def after_first(self, first: Callable[[], Any]) -> "SeriesProblem":
+    def after_first(self, first: Callable[[], Forecaster]) -> "SeriesProblem":
         """`calibrate` by the first fit's model, where steps are set apart for it."""
         return self.calibrate(first()) if self.calibrating else self
 
-    def calibrate(self, model: Any) -> "SeriesProblem":
+    def calibrate(self, model: Forecaster) -> "SeriesProblem":
         """The same problem with the classical members and calibrations found by this model."""
         classics = weigh(model, self.earlier, self.calibrating)
         mixed = replace(model, classics=classics)
         calibrations = {p: _calibration(mixed, self.calibrating, p) for p in model.variants}
         return replace(self, found=FirstFit(calibrations, classics))
 
-    def measured(self, model: Any) -> Forecaster:
+    def measured(self, model: Forecaster) -> Forecaster:
         """The calibrated model with metrics and a detector for every variant.
 
         Both come from forecasts of the held-out end of each series.

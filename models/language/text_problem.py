@@ -108,7 +108,7 @@ class TextProblem:
     def chooses(self) -> bool:
         return True
 
-    def after_first(self, first: Callable[[], Any]) -> "TextProblem":
+    def after_first(self, first: Callable[[], BayesianLanguageModel]) -> "TextProblem":
         return self
 
     def refit(self) -> "TextProblem":
@@ -118,7 +118,7 @@ class TextProblem:
         """Nats per token of the lines that choose the epoch."""
         return stopping_score(self.model.network, state, self.stopping)
 
-    def measured(self, model: Any) -> BayesianLanguageModel:
+    def measured(self, model: BayesianLanguageModel) -> BayesianLanguageModel:
         """The model with metrics of every variant on the scored lines."""
         held_out = self.model.corpus(self.scores, _HELD_OUT_STREAMS).to(self.task.device)
         scored = {}
@@ -128,11 +128,11 @@ class TextProblem:
             scored[fraction] = replace(variant, metrics=whole)
         return replace(model, variants_by_prune=scored)
 
-    def importance(self, model: Any) -> Json:
+    def importance(self, model: BayesianLanguageModel) -> Json:
         """Nothing: texts have no features."""
         return {}
 
-    def held_out(self, model: Any) -> Json:
+    def held_out(self, model: BayesianLanguageModel) -> Json:
         """Nothing: a text has no single true value."""
         return {}
 

@@ -48,8 +48,6 @@ def build_likelihood(
             raise ValueError(f"likelihood {config.kind!r} needs a number target with a shape")
         return ShapedLikelihood(target, _FAMILIES[config.kind], config.components or 1)
     match config:
-        case "auto" if target is not None and target.is_shaped:  # until the shape is chosen
-            return ShapedLikelihood(target, "logistic", 1)
         case "heteroscedastic" if num_classes is None:
             return HeteroscedasticGaussian()
         case "homoscedastic" if num_classes is None:

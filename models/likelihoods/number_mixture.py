@@ -32,11 +32,6 @@ ValuesPerSample = Float[Tensor, "values samples rows"]
 _PLAIN = NumberTarget(0.0, 1.0)
 _STARTS = 5  # lower tails that intervals of whole numbers are chosen from; the middle one is half
 _AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
-# Whole numbers over which the CRPS is summed, the smallest first. The sum over larger ones is an
-# integral, which differs little where probabilities change little from one number to the next.
-MAX_SUMMED = 256
-_TAIL = 1e-6  # probability of each tail that the CRPS leaves out
-_NODES = 64  # of the CRPS: to 1e-5 of it, to 1e-2 where each sample is a narrow step of F
 # Multiples of the golden ratio are as evenly spread in [0, 1) as any sequence (Weyl; Knuth 6.4).
 _GOLDEN = 0.6180339887498949
 
@@ -372,7 +367,7 @@ class NumberMixture:
     def quantiles_at(self, levels: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """`quantiles` of levels that differ between rows; at atoms and whole numbers, those."""
         if not self.target.atoms:
-            return self._from_z(solve(self.continuous, levels))
+            return self.from_z(solve(self.continuous, levels))
         rest, at_atom = levels.clone(), torch.full_like(levels, math.nan)
         for value, probability in zip(self.target.atoms, self.atoms.mean(0), strict=True):
             before = self.cdf_before(torch.full_like(probability, value))
@@ -380,7 +375,7 @@ class NumberMixture:
             here = (levels > before) & ~above
             at_atom = torch.where(here, value, at_atom)
             rest = torch.where(above, rest - probability, torch.where(here, 0.0, rest))
-        y = self._from_z(solve(self.continuous, rest))
+        y = self.from_z(solve(self.continuous, rest))
         return torch.where(at_atom.isnan(), y, at_atom)
 
     def quantile(self, level: float) -> PerRow:
@@ -413,7 +408,7 @@ class NumberMixture:
             fixed = fixed if end is None else fixed | (values == end)
         return torch.where(fixed.unsqueeze(1), 0.0, above / density.unsqueeze(1))
 
-    def _from_z(self, z: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
+    def from_z(self, z: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """y of finite or infinite z; of whole numbers the one to which the value is rounded."""
         return torch.where(z.isinf(), self.target.inside(z), self.target.observed(z))
 
@@ -443,41 +438,6 @@ class NumberMixture:
             known = NumberMixture.gaussian(self.locs.squeeze(1), self.noise_variances())
         best = known.separated().quantile(under / (over + under))
         return known.pinball(best.view(self.num_samples, -1), over, under)
-
-    def crps(self, targets: PerRow) -> PerRow:
-        """Continuous ranked probability score ∫ (P(Y ≤ t) − 1{y ≤ t})² dt.
-
-        Source: Gneiting and Raftery 2007. Whole numbers are summed.
-        """
-        y = targets.double()
-        low, high = self._from_z(self.continuous.ends(_TAIL))
-        values = torch.stack([low, high, y, *(torch.full_like(y, a) for a in self.target.atoms)])
-        low, high = values.amin(0), values.amax(0)
-        if not self.target.integer:
-            return self._integrate(y, low, high)
-        low = low.floor()
-        count, total = min(int((high - low).max()) + 1, MAX_SUMMED), torch.zeros_like(y)
-        for i in range(count):
-            probability, before = self.cdf(low + i), (y - low - i).clamp(0, 1)
-            total = total + before * probability.square() + (1 - before) * (1 - probability) ** 2
-        if count < MAX_SUMMED:
-            return total
-        return total + self._integrate(y, low + count, torch.maximum(high, low + count))
-
-    def _integrate(self, y: PerRow, low: PerRow, high: PerRow) -> PerRow:
-        """The integral from `low` to `high`, by Simpson's rule between nodes that follow F."""
-        target, cdf = self.target, self.continuous.cdf
-        z = following_grid(cdf, target.to_z(low), target.to_z(high), _NODES)
-        fixed = torch.stack([y, *(torch.full_like(y, atom) for atom in target.atoms)])
-        fixed = torch.minimum(torch.maximum(fixed, low), high)
-        nodes = torch.cat([target.from_z(z), fixed]).sort(0).values
-        starts, stops = nodes[:-1], nodes[1:]
-        below = -(starts >= y).to(y)  # atoms up to each start, less 1 from y on
-        for atom, probability in zip(target.atoms, self.atoms.mean(0), strict=True):
-            below = below + probability * (starts >= atom)
-        at_nodes, middle = cdf(target.to_z(nodes)), cdf(target.to_z(0.5 * (starts + stops)))
-        ends = (at_nodes[:-1] + below).square() + (at_nodes[1:] + below).square()
-        return ((ends + 4 * (middle + below).square()) * (stops - starts)).sum(0) / 6
 
 
 def interval_tails(probabilities: Float[Tensor, "levels rows"], *, drops_ends: bool) -> Ends:

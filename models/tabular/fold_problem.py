@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -38,7 +37,6 @@ from models.networks import Stack
 from models.prediction.engine import Engine, Ready
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.row_problem import SCORE_SAMPLES, RowProblem
-from models.tabular.streaming.on_disk import StreamedTask
 
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3
@@ -64,13 +62,10 @@ class FoldProblem(RowProblem):
     @property
     def task(self) -> RowTask:
         """The rows, with a weight for each member."""
-        members, task = self.model.network.layout.members, super().task
-        if isinstance(task, StreamedTask):
-            return replace(task, folds=self.folds, members=members)
-        weights = self.folds.weights(members)
+        weights = self.folds.weights(self.model.network.layout.members)
         if self.rows.weights is not None:
             weights = weights * self.rows.weights.unsqueeze(1)
-        return replace(task, rows=replace(self.rows, weights=weights))
+        return replace(super().task, rows=replace(self.rows, weights=weights))
 
     @property
     def chooses(self) -> bool:
@@ -78,8 +73,6 @@ class FoldProblem(RowProblem):
 
     def score(self, state: State) -> float:
         """Weighted mean of the out-of-fold log density; each rank predicts a part of the rows."""
-        if self.stream is not None:
-            return self.head.score(state)
         total = self.rows.inputs.new_zeros((), dtype=torch.float64)
         weight = 0.0
         for fold in range(self.folds.count):
@@ -93,8 +86,6 @@ class FoldProblem(RowProblem):
 
     def thinned(self, most: int) -> "FoldProblem":
         """The problem with at most `most` of the learning rows, evenly spread, in memory."""
-        if self.stream is not None:
-            return self.head.thinned(most)
         if len(self.rows) <= most:
             return self
         some = evenly_spread(len(self.rows), most)
@@ -108,8 +99,7 @@ class FoldProblem(RowProblem):
         It needs a likelihood with a shape, few enough inputs, and rows in memory of this process.
         """
         return (
-            self.stream is None
-            and isinstance(self.model.likelihood, ShapedLikelihood)
+            isinstance(self.model.likelihood, ShapedLikelihood)
             and len(self.model.encoder.plain_columns) <= MOST_INPUTS
             and len(self.rows) <= PROCESS_ROWS
             and self.ranks.size == 1
@@ -138,7 +128,7 @@ class FoldProblem(RowProblem):
         )
         return self._above(process, offsets)
 
-    def counted_once(self, model: Any) -> "tuple[TabularModel, FoldProblem]":
+    def counted_once(self, model: TabularModel) -> "tuple[TabularModel, FoldProblem]":
         """Model and problem without what the process and the networks above it both state.
 
         A process that only widens states nothing among the rows, and stays as it is.
@@ -168,8 +158,7 @@ class FoldProblem(RowProblem):
     def takes_trees(self) -> bool:
         """Whether boosted trees may be inputs: of rows in memory of this process, few classes."""
         is_small = self.model.classes is None or len(self.model.classes) <= MOST_CLASSES
-        in_memory = self.stream is None and self.ranks.size == 1
-        return in_memory and is_small and len(self.rows) >= LEAST_ROWS
+        return self.ranks.size == 1 and is_small and len(self.rows) >= LEAST_ROWS
 
     @property
     def has_trees(self) -> bool:
@@ -212,14 +201,6 @@ class FoldProblem(RowProblem):
         cells = len(self.rows) * len(self.model.encoder.tree_columns)
         return cells <= _CELLS_OF_MORE_FITS and self.model.config.training.split == "random"
 
-    @cached_property
-    def head(self) -> "FoldProblem":
-        """The problem of the first of the rows on disk, in memory: all but the fits reads these."""
-        assert self.stream is not None
-        rows = self.stream.head(self.rows)
-        folds = Folds(self.folds.of_row[: len(rows)].long(), self.folds.count)
-        return replace(self, stream=None, rows=rows, folds=folds.to(self.stream.on))
-
     def log_scores(self, state: State) -> Float[Tensor, "rows"]:
         """The out-of-fold log likelihood of each learning row, in the target's unit."""
         scores = self.rows.inputs.new_zeros(len(self.rows), dtype=torch.float64)
@@ -230,7 +211,7 @@ class FoldProblem(RowProblem):
                 scores[part] = one.mixture.log_prob(one.targets).double()
         return scores
 
-    def measured(self, model: Any) -> TabularModel:
+    def measured(self, model: TabularModel) -> TabularModel:
         """The model, calibrated by out-of-fold predictions and scored on held-out rows."""
         variants = {
             prune: replace(variant, calibration=self.calibrated(variant.state))
@@ -240,24 +221,15 @@ class FoldProblem(RowProblem):
 
     def out_of_fold(self, state: State) -> Iterator[LabelledMixture]:
         """The learning rows, each predicted out of fold; of many `MAX_RESIDUALS`, evenly spread."""
-        if self.stream is not None:
-            return self.head.out_of_fold(state)
         return self._out_of_fold(state, MAX_RESIDUALS)
 
     def epochs_on_all_rows(self, best: int) -> int:
-        """Epochs of the fit to all rows, where the race took `best` on some of them.
-
-        Of rows on disk as many as `MAX_STEPS` allow, or one pass over all takes.
-        """
-        if self.stream is not None and self.task.per_epoch < len(self.rows):
-            return self.stream.epochs
+        """Epochs of the fit to all rows, where the race took `best` on some of them."""
         batches = self.task.num_batches(self.model.config.training)
         return max(_LEAST_EPOCHS, min(best, MAX_STEPS // batches))
 
     def calibrated(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
-        if self.stream is not None:
-            return self.head.calibrated(state)
         some = list(self._out_of_fold(state, _SCALING_ROWS))
         largest = max(len(self.folds.rows(fold)) for fold in range(self.folds.count))
         is_all = largest <= _SCALING_ROWS // self.folds.count

@@ -122,7 +122,7 @@ class TabularModel(TrainedModel):
     def likelihood(self) -> NumberLikelihood | ClassLikelihood:
         num_classes = None if self.classes is None else len(self.classes)
         target = self.target if isinstance(self.target, NumberTarget) else None
-        return build_likelihood(self.config.likelihood, num_classes, target)
+        return build_likelihood(self.config.first_likelihood, num_classes, target)
 
     @cached_property
     def network(self) -> Network:

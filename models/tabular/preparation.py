@@ -43,7 +43,6 @@ from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.row_problem import RowProblem
 from models.tabular.scale_ranking import MAX_ROWS, rank
-from models.tabular.shape_choice import DEFAULT_SHAPE
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def _skeleton(
     notes = [*notes, *notes_on_objective(config.method)]
     if config.training.class_weight == "balanced":
         notes.append(BALANCED_NOTE)
-    if isinstance(target, NumberTarget) and target.is_shaped and config.likelihood != "auto":
+    if isinstance(target, NumberTarget) and target.is_shaped and not config.has_open_shape:
         notes.append(describe_shape(target))
     if constant := encoder.constant_columns():
         names = ", ".join(constant)
@@ -217,14 +216,13 @@ def _fit_number(
     config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
 ) -> NumberTarget:
     """The target's scale and support, of several scales the one that suits a linear model."""
-    name, weights = config.target, row_weights(config, learned)
-    likelihood = DEFAULT_SHAPE if config.likelihood == "auto" else config.likelihood
+    name, weights, likelihood = config.target, row_weights(config, learned), config.first_likelihood
     if not isinstance(likelihood, LikelihoodConfig):
         return NumberTarget.fit(learned[name], weights)
     if config.support is not None:
         check_support(whole[name], config.support)
     candidates = describe_target(learned[name], config.support, likelihood, weights)
-    if config.likelihood == "auto":  # the race chooses the scale
+    if config.has_open_shape:  # the race chooses the scale
         return candidates[0]
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     sampled = select_rows(learned, rows.numpy())

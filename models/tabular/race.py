@@ -16,7 +16,6 @@ from models.features.boosted import LEAST_ROWS, MOST_CLASSES
 from models.features.target_shapes import describe_shape
 from models.inference.bbb import BayesByBackprop
 from models.inference.method import Fit
-from models.model import TrainedModel
 from models.networks import Stack
 from models.randomness import generator
 from models.tabular.candidates import (
@@ -28,6 +27,7 @@ from models.tabular.candidates import (
     plan_budget,
 )
 from models.tabular.fold_problem import FoldProblem
+from models.tabular.model import TabularModel
 from models.tabular.selection import (
     Attempt,
     Dropped,
@@ -69,7 +69,7 @@ class Race:
     tried: list[Candidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
-    def run(self) -> tuple[TrainedModel, FoldProblem]:
+    def run(self) -> tuple[TabularModel, FoldProblem]:
         """The model of the best candidates' members with its pruned variants, and its problem.
 
         Raises:
@@ -109,7 +109,7 @@ class Race:
         model = raced.model
         likelihood, rows = model.config.likelihood, len(raced.rows)
         first = first_candidate(raced.folds.count, likelihood, model.target, rows)
-        if model.config.likelihood != "auto":
+        if not model.config.has_open_shape:
             return first, ()
         some = _in_epochs(raced.thinned(SHAPE_ROWS), SHAPE_EPOCHS)
         small = first.with_part(inputs="plain", hidden=SHAPE_WIDTHS)

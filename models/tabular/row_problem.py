@@ -1,16 +1,15 @@
 """The training problem of rows: of a table, or windows of series."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 from models.card import RowProfile
 from models.config import Json
-from models.config.training import required
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.explanation.explainer import can_be_explained, choose_background
@@ -25,7 +24,6 @@ from models.tabular import measurement
 from models.tabular.importance import measure_importance
 from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.tabular.unlabelled import promise
 
 P = TypeVar("P", bound="RowProblem")
@@ -47,8 +45,9 @@ class RowProblem:
         calibration: rows to calibrate the predictions with, if there are any.
         scores: rows for the metrics.
         columns: the table.
-        stream: how `rows` are read if they are on disk; None if they are in memory.
     """
+
+    on_disk: ClassVar[Collection[str]] = ()  # fields that no device has as a whole
 
     model: TabularModel
     rows: Rows
@@ -58,30 +57,17 @@ class RowProblem:
     profile: RowProfile
     columns: Columns
     ranks: Ranks = ALONE
-    stream: Stream | None = None
 
     def to(self: P, device: str) -> P:
         """The same problem with all rows on a device, but those on disk."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        names = {field.name for field in fields(self)} - {*self.on_disk}
+        values = {name: getattr(self, name) for name in names}
         moved: Any = {k: v.to(device) for k, v in values.items() if isinstance(v, Rows | Folds)}
-        if self.stream is not None:
-            moved = {k: v for k, v in moved.items() if k not in {"rows", "folds"}}
-            moved["stream"] = replace(self.stream, on=torch.device(device))
         return replace(self, **moved)
 
     @property
     def task(self) -> RowTask:
-        expand, stream = self.model.engine.expand, self.stream
-        if stream is not None:
-            batch = required(self.model.config.training.batch_size, "batch_size")
-            return StreamedTask(
-                self.rows,
-                self.ranks,
-                expand and expand.to(stream.on),
-                stream.mean_weight,
-                stream.per_epoch(len(self.rows), batch),
-                on=stream.on,
-            )
+        expand = self.model.engine.expand
         mean = self.rows.weight / len(self.rows)
         return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
@@ -92,9 +78,9 @@ class RowProblem:
     @property
     def sampled(self) -> Rows:
         """Rows that what does not need all of them is fitted to."""
-        return self.rows if self.stream is None else self.rows[:HEAD_ROWS]
+        return self.rows
 
-    def after_first(self, first: Callable[[], Any]) -> "RowProblem":
+    def after_first(self, first: Callable[[], TabularModel]) -> "RowProblem":
         return self
 
     def refit(self) -> "RowProblem":
@@ -107,7 +93,7 @@ class RowProblem:
         rows = watched(self.stopping, self.scores)
         return log_density(self.model.engine, state, rows, self.model.default_seed, self.ranks)
 
-    def measured(self, model: Any) -> TabularModel:
+    def measured(self, model: TabularModel) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = measurement.calibrated(model, self.calibration, SCORE_SAMPLES)
@@ -150,11 +136,11 @@ class RowProblem:
             background=self._background(),
         )
 
-    def importance(self, model: Any) -> Json:
+    def importance(self, model: TabularModel) -> Json:
         """`measure_importance` on the rows for the metrics."""
         return measure_importance(model, self.scores.inputs, self.columns)
 
-    def held_out(self, model: Any) -> Json:
+    def held_out(self, model: TabularModel) -> Json:
         """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
 

@@ -83,6 +83,8 @@ def resolve_rows(
     _check_target(target, task)
     _check_split(config, columns, task, num_rows)
     _check_support(config.support, target, load)
+    if config.has_open_shape:  # as without a likelihood
+        config = replace(config, likelihood=None)
     if is_race(config, task, columns, once=once):
         return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
@@ -126,7 +128,7 @@ def _resolve_race(
     config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
 ) -> ModelConfig:
     raced = resolve_race(replace(config, features=_features(config, columns)), num_rows)
-    is_open = task == "regression" and config.likelihood in (None, "auto")
+    is_open = task == "regression" and config.likelihood is None
     return replace(
         raced,
         task=task,
@@ -221,7 +223,7 @@ def _likelihood(
             allowed = ("bernoulli", "categorical") if binary else ("categorical",)
     given = config.likelihood
     name = given.kind if isinstance(given, LikelihoodConfig) else given
-    if name not in (None, "auto", *allowed):
+    if name not in (None, *allowed):
         raise InvalidData(
             f"likelihood {name!r} does not fit this {task}; it takes {' or '.join(allowed)}",
             "/likelihood",
@@ -231,7 +233,7 @@ def _likelihood(
             raise InvalidData(
                 f"a {task} has no bounds: give the target by its name alone", "/target"
             )
-        return allowed[0] if name in (None, "auto") else name
+        return name or allowed[0]
     return _number_likelihood(given, config.support, target)
 
 
@@ -403,7 +405,7 @@ def _number_likelihood(
     Raises:
         InvalidData: if likelihood, support and target do not fit together.
     """
-    if given in (None, "auto"):
+    if given is None:
         given = "heteroscedastic" if support is None else "mixture"
     if not isinstance(given, LikelihoodConfig):
         if given not in SHAPES:

@@ -7,13 +7,12 @@ import numpy as np
 from torch import Tensor
 
 from models.config import LikelihoodConfig, ScaleName
+from models.config.model import DEFAULT_SHAPE
 from models.count_scale import CountScale
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.scale_ranking import MAX_ROWS, rank
-
-DEFAULT_SHAPE = LikelihoodConfig(kind="mixture", components=3)
 
 
 @dataclass(frozen=True)

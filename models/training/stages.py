@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from models.card import RowProfile
 from models.config import Json, ModelConfig, TrainingConfig
@@ -25,21 +25,23 @@ from models.training.progress import ProgressReporter
 from models.training.trainer import Trainer
 from models.training.unit_variants import (
     are_as_good,
-    can_pay,
     grow,
     shrink,
     trial_share,
     tuning_epochs,
+    worth_fewer_units,
 )
 from models.variant import Variant
 
+M = TypeVar("M", bound=TrainedModel)
+
 
 @runtime_checkable
-class Problem(Protocol):
+class Problem(Protocol[M]):
     """A model without posteriors, the data to fit it to, and held-out data."""
 
     @property
-    def model(self) -> TrainedModel: ...
+    def model(self) -> M: ...
 
     @property
     def task(self) -> Task: ...
@@ -58,23 +60,23 @@ class Problem(Protocol):
         """Mean log density of the held-out data per row or token."""
         ...
 
-    def after_first(self, first: Callable[[], TrainedModel]) -> "Problem":
+    def after_first(self, first: Callable[[], M]) -> "Problem[M]":
         """The problem with what the model of the first fit tells: only forecasts need that."""
         ...
 
-    def refit(self) -> "Problem":
+    def refit(self) -> "Problem[M]":
         """The same problem, with the rows that chose the epoch among the training rows."""
         ...
 
-    def measured(self, model: TrainedModel) -> TrainedModel:
+    def measured(self, model: M) -> M:
         """The model with all posteriors, calibrated and scored on held-out data."""
         ...
 
-    def importance(self, model: Any) -> Json:
+    def importance(self, model: M) -> Json:
         """What held-out data say of the features of a finished model; empty without features."""
         ...
 
-    def held_out(self, model: Any) -> Json:
+    def held_out(self, model: M) -> Json:
         """Predictions of held-out rows for charts; empty where charts show none."""
         ...
 
@@ -142,13 +144,13 @@ def total_epochs(config: ModelConfig) -> int:
 
 
 @dataclass(frozen=True)
-class Fitting:
+class Fitting(Generic[M]):
     """Fits the posteriors of one problem, each in a stage.
 
     `prefix` distinguishes the stages of a refit from those of the first fit.
     """
 
-    problem: Problem
+    problem: Problem[M]
     stages: StageRunner
     prefix: str = ""
 
@@ -218,7 +220,7 @@ class Fitting:
     def should_stop(self) -> Callable[[], bool]:
         return self.stages.should_stop
 
-    def model_of(self, fit: Fit) -> TrainedModel:
+    def model_of(self, fit: Fit) -> M:
         """The model with all posteriors, which start from the fit's state."""
         model, method = self.problem.model, self.method
         full = method.finish(fit, self)
@@ -253,33 +255,31 @@ class Fitting:
         Once fewer units were worse, larger fractions are pruned by weights without another try.
         """
         variants, parent, fractions = dict[float, Variant](), full, self.config.pruning or ()
-        tries = bool(self._tuning) and can_pay(self.problem, full)
+        problem = worth_fewer_units(self.problem, full) if self._tuning else None
         for i, fraction in enumerate(fractions):
-            if tries:  # of each fraction a variant by units, and a trial by weights
+            if problem is not None:  # of each fraction a variant by units, and a trial by weights
                 tuning = self._tuning
                 left = sum(tuning + tuning_epochs(f, tuning) for f in fractions[i:])
                 self.stages.reporter.expect(left)
-                units = self._prune_units(full, fraction)
+                units = self._prune_units(problem, full, fraction)
                 weights = self._prune(parent, fraction, trial=True)
-                assert isinstance(self.problem, RowProblem)
-                tries = are_as_good(self.problem, units, weights)
-                if tries:
+                if are_as_good(problem, units, weights):
                     variants[fraction] = replace(_variant(fraction, units), by="units")
                     parent = weights
                     continue
+                problem = None
                 self.stages.reporter.expect(len(fractions[i:]) * self._tuning)
             parent = self._prune(parent, fraction)
             variants[fraction] = _variant(fraction, parent)
         return variants
 
-    def _prune_units(self, full: BBBState, fraction: float) -> BBBState:
+    def _prune_units(self, problem: RowProblem, full: BBBState, fraction: float) -> BBBState:
         """Prune units of the full posterior, then fine-tune the smaller network.
 
         It is at the fit's rate: most of what is left of the units is to relearn.
         """
-        assert isinstance(self.problem, RowProblem)
-        problem, state, mask = shrink(self.problem, full, fraction)
-        small = replace(self, problem=problem)
+        smaller, state, mask = shrink(problem, full, fraction)
+        small = Fitting(smaller, self.stages, self.prefix)
         tuning = replace(
             self._fine_tuning(fraction),
             epochs=tuning_epochs(fraction, self._tuning),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from models.card import describe_training
 from models.config import ModelConfig
@@ -18,7 +19,7 @@ from models.tabular.preparation import prepare
 from models.tabular.race import Race
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.progress import Progress, ProgressReporter
-from models.training.stages import Fitting, Problem, StageRunner, total_epochs
+from models.training.stages import Fitting, M, Problem, StageRunner, total_epochs
 
 
 def ignore(progress: Progress) -> None:
@@ -87,13 +88,13 @@ def train_problem(
     device: str = "cpu",
     *,
     holidays: Holidays | None = None,
-) -> tuple[TrainedModel, Problem]:
+) -> tuple[TrainedModel, Problem[Any]]:
     """`train`, with the problem that calibrated and scored the model."""
     ranks = Ranks.current()
     if ranks.size > 1 and method_of(config.method).in_one_process:
         raise InvalidData(f"method {config.method.kind!r} runs in one process", "/method/kind")
     stages = begin_stages(config, run, ranks)
-    problem: Problem
+    problem: Problem[Any]
     match config.task:  # each loads its own modules alone
         case "language_model":
             from models.language.text_problem import text_problem  # noqa: PLC0415
@@ -120,8 +121,8 @@ def begin_stages(config: ModelConfig, run: TrainingRun, ranks: Ranks) -> StageRu
 
 
 def fit_problem(
-    problem: Problem, stages: StageRunner, *, leads: bool = True
-) -> tuple[TrainedModel, Problem]:
+    problem: Problem[M], stages: StageRunner, *, leads: bool = True
+) -> tuple[M, Problem[M]]:
     """The model of a problem, with its card, and the problem that calibrated and scored it.
 
     Args:
@@ -136,7 +137,7 @@ def fit_problem(
     return replace(model, card=card), problem
 
 
-def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
+def _fit(problem: Problem[Any], stages: StageRunner) -> tuple[Any, Problem[Any]]:
     """The model with all posteriors, and the problem that calibrates and scores it."""
     if isinstance(problem, FoldProblem):
         return Race(problem, stages).run()

@@ -27,21 +27,21 @@ _LEAST_TRIAL = 0.2
 MORE_EPOCHS = 4  # most epochs of fine-tuning for one of the variant by weights
 
 
-def can_pay(problem: object, full: BBBState) -> bool:
-    """Whether fewer units save time, and held-out rows can tell what they cost.
+def worth_fewer_units(problem: object, full: BBBState) -> RowProblem | None:
+    """The problem, if fewer units save time and held-out rows can tell what they cost, else None.
 
     Small layers spend their time elsewhere. With several processes each would have to choose alike.
     """
-    if type(problem) is not RowProblem or problem.ranks.size > 1:  # series are fitted twice
-        return False
+    if not isinstance(problem, RowProblem) or problem.ranks.size > 1:  # series are fitted twice
+        return None
     network = problem.model.network
     if (
         not isinstance(network, MLP)
         or full.posterior.mask is not None
         or _held_out(problem) is None
     ):
-        return False
-    return Fitted.of(network, full).has_large_layers
+        return None
+    return problem if Fitted.of(network, full).has_large_layers else None
 
 
 def tuning_epochs(fraction: float, epochs: int) -> int:

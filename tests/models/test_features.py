@@ -13,7 +13,6 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from scipy.stats import yeojohnson, yeojohnson_llf
 
-from models.artifact.schema import parse_document
 from models.config import (
     FeatureConfig,
     LaplaceConfig,
@@ -33,7 +32,6 @@ from models.features.splits import divide_rows
 from models.features.targets import ClassTarget, NumberTarget, Target
 from models.messages import nearest_name
 from models.training.recipe import resolve
-from tests.models.golden.make import ARTIFACTS
 
 
 def feature(name: str, kind: str) -> FeatureConfig:
@@ -203,15 +201,6 @@ def test_a_request_is_told_what_to_use_instead(settings: dict[str, Any]) -> None
 def test_a_stored_configuration_is_read_without_it(settings: dict[str, Any]) -> None:
     read = TypeAdapter(StoredConfig).validate_python({"target": "text"} | settings)
     assert read == ModelConfig(target="text")
-
-
-@pytest.mark.parametrize("drops_ends", [True, False])
-def test_the_older_name_of_a_targets_flag_is_read(*, drops_ends: bool) -> None:
-    document = json.loads((ARTIFACTS / "count" / "model.json").read_text())
-    document["target"]["shortest"] = drops_ends
-    target = parse_document(document)["target"]
-    assert isinstance(target, NumberTarget)
-    assert target.drops_ends == drops_ends
 
 
 def test_the_full_curvature_is_of_the_last_layer_alone() -> None:

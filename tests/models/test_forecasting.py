@@ -11,10 +11,11 @@ from scipy import stats
 from torch import Tensor
 
 from models.config import MLPConfig
+from models.evaluation.crps import sample_crps
 from models.evaluation.metrics import regression_scores
 from models.features.columns import Columns
 from models.forecasting.backtest import seasonal_naive, summarise_scores
-from models.forecasting.forecast import Forecast, sample_crps
+from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, Newest
 from models.forecasting.model import Forecaster
 from models.forecasting.origins import Origin

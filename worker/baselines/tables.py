@@ -1,5 +1,6 @@
-"""Fits simple methods to the rows of a table's model and compares them with it."""
+"""Fits simple methods to the rows of a table's model, and compares them with it row by row."""
 
+import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from torch import Tensor
 from core.exceptions import LostClaim
 from models.config import Json, SplitBy
 from models.evaluation.baseline import Baseline, BaselineKind
+from models.evaluation.weighting import mean, paired
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.features.splits import split_key
@@ -25,7 +27,6 @@ from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.prediction import ClassName
 from worker.baselines.classes import class_metrics, score_classes
 from worker.baselines.columns import Split, read_table, split_table, thin
-from worker.baselines.comparison import note_on, with_advantage
 from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import number_metrics
 from worker.baselines.stopping import ShouldStop, check_stop
@@ -33,6 +34,11 @@ from worker.baselines.task import Task
 
 MOST_PAIRS = 20_000  # held-out rows that the model predicts again, for the notes
 BLOCK_ROWS = 1_000  # of them between two calls of `should_stop`
+_NAMES: dict[BaselineKind, str] = {
+    "constant": "the same prediction for every row",
+    "linear": "a linear model",
+    "boosted_trees": "boosted trees",
+}
 
 log = structlog.get_logger()
 
@@ -91,11 +97,11 @@ def _compare(
     ours = own_scores(model, score, columns, split.held_out[pairs], should_stop)
     given = task.held_out_weights
     weights = None if given is None else torch.from_numpy(given[pairs])
-    found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours, weights) for s in scored)
+    found = (_note_on(s.baseline.kind, score, s.by_row[pairs], ours, weights) for s in scored)
     return replace(
         model,
         baselines=tuple(
-            with_advantage(one.baseline, score, one.by_row[pairs], ours, weights) for one in scored
+            _with_advantage(one.baseline, score, one.by_row[pairs], ours, weights) for one in scored
         ),
         notes=(*model.notes, *(note for note in found if note)),
     )
@@ -187,6 +193,53 @@ def own_scores(
             model.row_scores(encoded, truth, PredictOptions(samples=DEFAULT_SAMPLES))[score]
         )
     return torch.cat(parts)
+
+
+def _with_advantage(
+    baseline: Baseline,
+    score: str,
+    theirs: Float[Tensor, "rows"],
+    ours: Float[Tensor, "rows"],
+    weights: Float[Tensor, "rows"] | None = None,
+) -> Baseline:
+    """The baseline with the model's advantage; the arguments are those of `_note_on`."""
+    sign = -1 if score == "crps" else 1
+    pair = paired(sign * ours, sign * theirs, weights)
+    error = pair.standard_error
+    return replace(
+        baseline,
+        advantage=pair.difference,
+        advantage_error=error if math.isfinite(error) else None,
+    )
+
+
+def _note_on(
+    kind: BaselineKind,
+    score: str,
+    theirs: Float[Tensor, "rows"],
+    ours: Float[Tensor, "rows"],
+    weights: Float[Tensor, "rows"] | None = None,
+) -> str | None:
+    """A note if the model does not beat a method, by a proper score; else None.
+
+    Args:
+        score: `crps`, lower is better, or `log_likelihood`, higher is better.
+        theirs, ours: the scores of the same held-out rows.
+        weights: of these rows; None if each is 1.
+    """
+    sign = -1 if score == "crps" else 1
+    pair = paired(sign * theirs, sign * ours, weights)
+    if pair.difference < 0:
+        return None
+    label = "CRPS" if score == "crps" else "log likelihood"
+    values = f"{label} {mean(theirs, weights):.4g} and {mean(ours, weights):.4g}"
+    by = f"difference per row {pair.difference:.2g}, standard error {pair.standard_error:.2g}"
+    if pair.is_certain:
+        return f"{_NAMES[kind]} predicted the held-out rows better than this model: {values} ({by})"
+    return (
+        f"{_NAMES[kind]} predicted the held-out rows as well as this model, no difference to be "
+        f"seen: {values} ({by if len(ours) > 1 else 'one row'})"
+    )
 
 
 def _import_estimators() -> None:

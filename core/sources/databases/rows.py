@@ -5,7 +5,7 @@ import decimal
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,8 +20,8 @@ MEDIA_TYPE = "application/vnd.apache.arrow.file"
 Row = Sequence[Any]
 
 
-def write_rows(names: Sequence[str], rows: Iterable[Row], to: BinaryIO, budget: Budget) -> int:
-    """Write rows to an Arrow file. Returns their number.
+def write_rows(names: Sequence[str], rows: Iterable[Row], to: Any, budget: Budget) -> int:
+    """Write rows to an Arrow file, open for bytes. Returns their number.
 
     A column with numbers alone is one of numbers, and so on; all others are of texts.
 
@@ -47,8 +47,7 @@ def write_rows(names: Sequence[str], rows: Iterable[Row], to: BinaryIO, budget: 
     if not count:
         raise Invalid([(QUERY, "the query returns no rows")])
     table = pa.table({name: _joined(c) for name, c in zip(names, pieces, strict=True)})
-    sink: Any = to
-    with pa.ipc.new_file(sink, table.schema) as writer:
+    with pa.ipc.new_file(to, table.schema) as writer:
         writer.write_table(table)
     return count
 

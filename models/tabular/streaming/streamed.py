@@ -1,7 +1,7 @@
 """Trains a model on a table that is larger than memory."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -31,7 +31,7 @@ from models.tabular.streaming.encoding import (
     write_shuffled,
 )
 from models.tabular.streaming.gathering import MAX_COUNTED, Limits, Sets, gather
-from models.tabular.streaming.on_disk import Stream
+from models.tabular.streaming.on_disk import FoldsOnDisk, RowsOnDisk
 from models.training.train import TrainingRun, begin_stages, fit_problem
 
 _STEPS = 15_000  # of a fit whose recipe is given
@@ -164,10 +164,10 @@ def _with_counts(
 
 def _on_disk(small: RowProblem, rows: Rows, of_row: Tensor) -> RowProblem:
     """The problem with the stored rows, and the fold of each, instead of the sampled ones."""
-    mean = rows.weight / len(rows)
+    own = {f.name: getattr(small, f.name) for f in fields(small)}
+    own |= {"rows": rows, "mean_weight": rows.weight / len(rows)}
     if isinstance(small, FoldProblem):
-        folds = Folds(of_row, small.folds.count)
-        stream = Stream(MAX_STEPS, _RACE_EPOCHS, mean)
-        return replace(small, rows=rows, folds=folds, stream=stream)
+        own["folds"] = Folds(of_row, small.folds.count)
+        return FoldsOnDisk(**own, steps=MAX_STEPS, epochs=_RACE_EPOCHS)
     epochs = required(small.model.config.training.epochs, "epochs")
-    return replace(small, rows=rows, stream=Stream(_STEPS, epochs, mean))
+    return RowsOnDisk(**own, steps=_STEPS, epochs=epochs)

@@ -13,6 +13,7 @@ from models.config import (
     SupportConfig,
     TrainingConfig,
 )
+from models.evaluation.crps import mixture_crps
 from models.features.columns import Columns
 from models.forecasting.backtest import verdict
 from models.forecasting.model import Forecaster
@@ -34,7 +35,7 @@ def crps(errors: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         for part in (np.zeros(1), deviation**2)
     )
     targets = torch.from_numpy(errors.flatten())
-    return NumberMixture.gaussian(means, variances).crps(targets).numpy()
+    return mixture_crps(NumberMixture.gaussian(means, variances), targets).numpy()
 
 
 def errors_of(random: np.random.Generator, firsts: np.ndarray, phi: float = 1.0) -> np.ndarray:

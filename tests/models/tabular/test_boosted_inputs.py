@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from models.artifact.export import build
 from models.artifact.files import read_model, write_model
 from models.config import InputsConfig, PartConfig, SplitBy, TrainingConfig
+from models.config.model import DEFAULT_SHAPE
 from models.config.networks import MLPConfig
 from models.config.training import Split
 from models.exceptions import InvalidData
@@ -23,7 +24,6 @@ from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.race import Race, joined
 from models.tabular.selection import Attempt
-from models.tabular.shape_choice import DEFAULT_SHAPE
 from models.training.progress import ProgressReporter
 from models.training.stages import Fitting, StageRunner
 from models.training.train import ignore

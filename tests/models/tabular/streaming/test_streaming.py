@@ -27,6 +27,7 @@ from models.tabular.streaming import blocks as blocks_module
 from models.tabular.streaming.blocks import row_hashes, survey
 from models.tabular.streaming.encoding import EncodedPart, write_shuffled
 from models.tabular.streaming.gathering import SCORES, TRAINING, Sets
+from models.tabular.streaming.on_disk import FoldsOnDisk, RowsOnDisk
 from models.tabular.streaming.streamed import Streamed, prepare_streamed, train_streamed
 from models.training.train import TrainingRun
 from tests.models.tabular.streaming.tables import TYPES, Memory, config_of, make, table_of
@@ -163,8 +164,7 @@ def test_a_table_that_fits_is_encoded_as_in_memory(tmp_path: Path, given: dict[s
             torch.testing.assert_close(one.targets, other.targets, rtol=0, atol=0)
             torch.testing.assert_close(one.weights, other.weights, rtol=1e-6, atol=0)
     if isinstance(expected, FoldProblem):
-        assert isinstance(found, FoldProblem)
-        assert found.stream is not None
+        assert isinstance(found, FoldsOnDisk)
         assert found.folds.of_row.tolist() == expected.folds.of_row[order].tolist()
     ours, theirs = found.profile, expected.profile
     assert (ours.learned, ours.held_out) == (theirs.learned, theirs.held_out)
@@ -177,7 +177,7 @@ def test_every_row_is_in_one_batch_of_a_pass(tmp_path: Path) -> None:
     table = table_of(make(700), **ONCE)
     streamed = prepare_streamed(table, TYPES, tmp_path, MEMORY)
     problem = streamed.problem
-    assert problem.stream is not None
+    assert isinstance(problem, RowsOnDisk)
     task, training = problem.task, table.config.training
     for epoch in (0, 1):
         batches = task.batches(training, epoch)
