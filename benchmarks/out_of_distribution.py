@@ -174,9 +174,7 @@ def scores(
     options = model.resolve(PredictOptions(prune=prune, samples=SAMPLES))
     parts = [
         {name: ood_score(mixture, name) for name in names}
-        for _, mixture in model.engine.mixtures(
-            model.fitted(prune), x, str(options.sampler), int(options.seed or 0), SAMPLES
-        )
+        for _, mixture in model.engine.mixtures(model.fitted(prune), x, options.sampling)
     ]
     return {name: torch.cat([part[name] for part in parts]) for name in names}
 

@@ -17,6 +17,7 @@ import torch
 from models.config import Json
 from models.features.columns import Columns, convert, level_text
 from models.features.feature_encoder import FeatureEncoder
+from models.features.moments import by_frequency
 from models.features.targets import present
 from models.networks.pruning import signal_to_noise
 from models.variant import Variant
@@ -131,7 +132,7 @@ class ColumnTotals:
             name=self.name, role=self.role, type=self.type, missing=self.missing, shape=self.shape
         )
         if self.levels:
-            levels = by_frequency(self.levels)
+            levels = tuple((level, self.levels[level]) for level in by_frequency(self.levels))
             most = MAX_LEVELS if self.role == "feature" else len(levels)
             return replace(common, levels=levels[:most], num_levels=len(levels))
         if self.low is None or self.high is None:
@@ -192,11 +193,6 @@ def _summarise(total: ColumnTotals, values: np.ndarray) -> ColumnSummary:
         return total.summary
     middle = (len(known) - 1) // 2
     return replace(total.summary, median=float(np.partition(known, middle)[middle]))
-
-
-def by_frequency(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """The levels with their numbers of rows, the most frequent first."""
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 MAX_EPOCHS = 200  # of a learning curve: a chart shows no more

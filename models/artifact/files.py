@@ -237,25 +237,7 @@ def write_json(path: Path, data: Json) -> None:
 
 def _to_json(model: TrainedModel) -> Json:
     """The document of `models.artifact.schema`."""
-    variants = [
-        {
-            "prune": variant.prune,
-            "state": variant.state.kind,
-            "metrics": variant.metrics,
-            "num_bytes": variant.num_bytes,
-            "error_factors": dict(variant.error_factors),
-            "calibration": variant.calibration and asdict(variant.calibration),
-            "bfloat16": variant.bfloat16,
-            "detector": variant.detector and asdict(variant.detector),
-            "sobol_factors": dict(variant.sobol_factors),
-            "output_factors": {k: dict(v) for k, v in variant.output_factors.items()},
-            "promise": variant.promise and asdict(variant.promise),
-            "samplers": variant.samplers and asdict(variant.samplers),
-            "rounding": variant.rounding and asdict(variant.rounding),
-            "by": variant.by,
-        }
-        for variant in model.variants_by_prune.values()
-    ]
+    variants = model.variants_by_prune.values()
     return {
         "format": FORMAT,
         "config": asdict(model.config),
@@ -267,7 +249,7 @@ def _to_json(model: TrainedModel) -> Json:
         "recommended_variant": model.recommended_variant,
         "selection": model.selection,
         "readings": [reading.to_json() for reading in model.readings],
-        "variants": variants,
+        "variants": [asdict(replace(one, state=cast(Any, one.state.kind))) for one in variants],
     }
 
 

@@ -27,7 +27,7 @@ from models.forecasting.observation import Observation
 from models.forecasting.origins import before_scores
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame, windows
-from models.tabular.scale_ranking import ridge
+from models.tabular.shape_choice import ridge
 
 _DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
 _REPEATED = 0.5  # share of rows whose value repeats, from which whole numbers have probabilities

@@ -302,8 +302,8 @@ def complete(columns: Columns, targets: Iterable[str]) -> Columns:
 
 def labelled(member: TabularModel, prune: float, rows: Rows) -> Iterator[LabelledMixture]:
     """The raw predictions of a target for rows that no weight was fitted to."""
-    fitted, sampler, seed = member.fitted(prune), member.samplers[0], member.default_seed
-    return member.engine.labelled(fitted, rows, sampler, seed, SCORE_SAMPLES)
+    sampling = member.engine.best_sampling(member.default_seed, SCORE_SAMPLES)
+    return member.engine.labelled(member.fitted(prune), rows, sampling)
 
 
 def transforms_of(parts: Iterable[LabelledMixture], variant: Variant) -> Transforms:

@@ -40,7 +40,7 @@ from models.likelihoods.number_mixture import Integrated, NumberMixture
 from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.compiled.backend import Backend
 from models.prediction.fitted import Fitted, Sampled, moved, output_nodes
-from models.prediction.options import ResolvedOptions, Sampler
+from models.prediction.options import ResolvedOptions, Sampler, Sampling
 from models.prediction.pauses import Pause, go_on
 from models.prediction.picks import LEAST, Picks
 from models.prediction.prediction import summarise
@@ -116,13 +116,15 @@ class Engine:
         has_sobol = all(source.has_sobol for source in self.noise.values())
         return ("sobol", *always) if has_sobol else always
 
-    def mixtures(  # noqa: PLR0917 - a request, and what its rows are known for
+    def best_sampling(self, seed: int, samples: int) -> Sampling:
+        """So many samples by the best sampler."""
+        return Sampling(self.samplers[0], seed, samples)
+
+    def mixtures(
         self,
         fitted: Ready,
         x: Float[Tensor, "rows inputs"],
-        sampler: str,
-        seed: int,
-        samples: int,
+        sampling: Sampling,
         offsets: Offsets | None = None,
     ) -> Iterator[tuple[slice, Mixture]]:
         """The predictive mixture of each chunk of rows, in the target's units.
@@ -130,9 +132,9 @@ class Engine:
         Args:
             offsets: of the process, for rows that it was fitted to; by default those it computes.
         """
-        for rows, sampled in self._passes(fitted, x, sampler, seed, samples, offsets):
+        for rows, sampled in self._passes(fitted, x, sampling, offsets):
             with torch.inference_mode():
-                mixture = self._mixture(sampled, sampler)
+                mixture = self._mixture(sampled, sampling.sampler)
             yield rows, mixture
 
     def summaries(
@@ -152,8 +154,7 @@ class Engine:
             threads: that may compute by kernels at once. A row's result does not depend on them.
             pause: called before each chunk of rows, and of samples, if one thread computes.
         """
-        parts, request = [slice(0, len(x))], (options.sampler, options.seed, options.samples)
-        compiled = self.compiled
+        parts, compiled = [slice(0, len(x))], self.compiled
         if compiled is not None and isinstance(fitted, Fitted) and compiled.takes(fitted):
             passed = _MOMENTS * fitted.members if options.sampler == "moments" else options.samples
             parts = divided(len(x), fitted.operations * len(x) * passed, threads)
@@ -162,7 +163,8 @@ class Engine:
 
         def of_part(part: slice) -> list[Summary]:
             found = list[Summary]()
-            for rows, sampled in self._passes(fitted, x[part], *request, pause=between):
+            passes = self._passes(fitted, x[part], options.sampling, pause=between)
+            for rows, sampled in passes:
                 groups, summary = self.groups(x[part][rows]), None
                 with torch.inference_mode():
                     if compiled is not None:
@@ -189,14 +191,16 @@ class Engine:
 
         A summary of so few rows takes as long for ten times as many.
         """
-        found, sampler, samples = list[Summary](), options.sampler, options.samples
-        at_once = max(1, _SEED_VALUES // (len(x) * samples * self.likelihood.num_outputs))
+        found, sampling = list[Summary](), options.sampling
+        width = sampling.samples * self.likelihood.num_outputs
+        at_once = max(1, _SEED_VALUES // (len(x) * width))
         groups = self.groups(x)
         for start in range(0, len(seeds), at_once):
             some = seeds[start : start + at_once]
-            passed = [list(self._passes(fitted, x, sampler, seed, samples)) for seed in some]
+            ways = [sampling._replace(seed=seed) for seed in some]
+            passed = [list(self._passes(fitted, x, way)) for way in ways]
             drawn = [Sampled.beside([part for _, part in own]) for own in passed]
-            mixture = self._mixture(Sampled.beside(drawn), sampler)
+            mixture = self._mixture(Sampled.beside(drawn), sampling.sampler)
             of_rows = None if groups is None else groups.repeat(len(some))
             summary = summarise(mixture, options, None, calibration, of_rows)
             cut = summary.each(partial(np.split, indices_or_sections=len(some)))
@@ -220,7 +224,7 @@ class Engine:
 
         `offsets` are as of `mixtures`.
         """
-        passed = self._passes(fitted, x, "monte_carlo", seed, samples, offsets)
+        passed = self._passes(fitted, x, Sampling("monte_carlo", seed, samples), offsets)
         parts = [sampled for _, sampled in passed]
         return torch.cat([sampled.drawn() for sampled in parts], dim=1), parts[0].point
 
@@ -276,12 +280,12 @@ class Engine:
         Args:
             groups: the number of groups; 0 without them.
         """
-        sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
+        sampling, width = self.best_sampling(seed, samples), samples * self.likelihood.num_outputs
         if isinstance(self.target, ClassTarget):
             rows = rows[evenly_spread(len(rows), MAX_RESIDUALS)]
         some = rows[evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
-        fitting = list(self.labelled(fitted, some, sampler, seed, samples))
-        ranking = self.labelled(fitted, rows, sampler, seed, samples)
+        fitting = list(self.labelled(fitted, some, sampling))
+        ranking = self.labelled(fitted, rows, sampling)
         return fit_calibration(
             fitting,
             fitting if len(some) == len(rows) else ranking,
@@ -289,31 +293,26 @@ class Engine:
             groups=groups,
         )
 
-    def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
+    def row_scores(
         self,
         fitted: Ready,
         rows: Rows,
-        sampler: str,
-        seed: int,
-        samples: int,
+        sampling: Sampling,
         calibration: Calibration | None = None,
         *,
         by_class: bool = False,
     ) -> metrics.PerRowScores:
         """The scores of each labelled row (`models.evaluation.metrics`), in the target's units."""
-        labelled = self.labelled(fitted, rows, sampler, seed, samples)
+        labelled = self.labelled(fitted, rows, sampling)
         parts = [metrics.row_scores(one, calibration, by_class=by_class) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def labelled(
-        self, fitted: Ready, rows: Rows, sampler: str, seed: int, samples: int
-    ) -> Iterator[LabelledMixture]:
+    def labelled(self, fitted: Ready, rows: Rows, sampling: Sampling) -> Iterator[LabelledMixture]:
         """The mixture of each chunk of rows with the rows' targets and weights."""
         targets = rows.targets
         if isinstance(self.target, NumberTarget):
             targets = self.target.decode(targets)
-        mixtures = self.mixtures(fitted, rows.inputs, sampler, seed, samples, rows.offsets)
-        for part, mixture in mixtures:
+        for part, mixture in self.mixtures(fitted, rows.inputs, sampling, rows.offsets):
             weights = None if rows.weights is None else rows.weights[part]
             groups = self.groups(rows.inputs[part])
             yield LabelledMixture(mixture, targets[part], weights, part.start, groups)
@@ -322,22 +321,20 @@ class Engine:
         """The number of each encoded row's group; None if the model has no groups."""
         return None if self.group_column is None else x[:, self.group_column].long()
 
-    def _passes(  # noqa: PLR0917 - in the order of `mixtures`
+    def _passes(
         self,
         fitted: Ready,
         x: Tensor,
-        sampler: str,
-        seed: int,
-        samples: int,
+        sampling: Sampling,
         offsets: Offsets | None = None,
         pause: Pause = go_on,
     ) -> Iterator[tuple[slice, Sampled]]:
         """The outputs of each chunk of rows; rows that lack what training rows had are filled."""
-        request = (sampler, seed, samples)
+        sampler, seed, samples = sampling
         for run, copies in self._runs(x):
             if copies is None:
                 own = offsets if offsets is None else offsets[run]
-                for rows, sampled in self._of_known(fitted, x[run], *request, own, pause):
+                for rows, sampled in self._of_known(fitted, x[run], sampling, own, pause):
                     yield slice(run.start + rows.start, run.start + rows.stop), sampled
                 continue
             # Few fixed samples would have few of the values.
@@ -347,7 +344,7 @@ class Engine:
             for start in range(run.start, run.stop, step):
                 rows = slice(start, min(start + step, run.stop))
                 filled = copies.fill(x[rows])
-                parts = [p for _, p in self._of_known(fitted, filled, *request, pause=pause)]
+                parts = [p for _, p in self._of_known(fitted, filled, sampling, pause=pause)]
                 picks = Picks.draw(
                     parts[0].num_samples, copies, seed, least=least, widening=fitted.widening
                 )
@@ -361,13 +358,11 @@ class Engine:
         else:
             yield from self.imputation.runs(x)
 
-    def _of_known(  # noqa: PLR0917 - in the order of `mixtures`
+    def _of_known(
         self,
         fitted: Ready,
         x: Tensor,
-        sampler: str,
-        seed: int,
-        samples: int,
+        sampling: Sampling,
         offsets: Offsets | None = None,
         pause: Pause = go_on,
     ) -> Iterator[tuple[slice, Sampled]]:
@@ -376,6 +371,7 @@ class Engine:
         Of whole weight draws if these were kept; else by compiled kernels if they take the network,
         else by torch.
         """
+        sampler, seed, samples = sampling
         if isinstance(fitted, FittedDraws):
             step = fitted.rows_at_once(samples, self.memory_bytes)
             for start in range(0, len(x), step):

@@ -5,7 +5,7 @@ inherit from these records, so that pydantic checks the ranges and OpenAPI shows
 """
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from annotated_types import Interval, Len
 from pydantic import ConfigDict, Field
@@ -300,6 +300,14 @@ class PredictOptions(BatchOptions):
     ] = None
 
 
+class Sampling(NamedTuple):
+    """How a network's outputs are sampled: a row's outputs follow from nothing else."""
+
+    sampler: Sampler
+    seed: int
+    samples: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResolvedOptions(PredictOptions):
     """Options that a model has checked, with its defaults filled in (`TrainedModel.resolve`).
@@ -314,6 +322,10 @@ class ResolvedOptions(PredictOptions):
     top: int = field()
     horizon: int = field()
     adapted: tuple[Adapted, ...] = ()
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.sampler, self.seed, self.samples)
 
     def with_samples(self, samples: int) -> "ResolvedOptions":
         """These options with another number of samples."""

@@ -138,10 +138,9 @@ class FoldProblem(RowProblem):
             return model, self
         assert offsets is not None
         x = self.rows.inputs[evenly_spread(len(self.rows), _SCALING_ROWS)]
-        engine, seed = replace(model.engine, process=None), model.default_seed
-        request = model.fitted(0.0), x, engine.samplers[0], seed, SCORE_SAMPLES
-        variances = []
-        for _, mixture in engine.mixtures(*request):
+        engine = replace(model.engine, process=None)
+        variances, sampling = [], engine.best_sampling(model.default_seed, SCORE_SAMPLES)
+        for _, mixture in engine.mixtures(model.fitted(0.0), x, sampling):
             assert isinstance(mixture, NumberMixture)
             variances.append(mixture.location_variances().cpu())
         plain = model.encoder.plain(x).cpu()
@@ -276,8 +275,8 @@ class FoldProblem(RowProblem):
         if not len(index):
             return
         engine, fitted = self._left_out(state, fold)
-        sampler, seed = engine.samplers[0], self.model.default_seed
-        yield from engine.labelled(fitted, self.rows[index], sampler, seed, SCORE_SAMPLES)
+        sampling = engine.best_sampling(self.model.default_seed, SCORE_SAMPLES)
+        yield from engine.labelled(fitted, self.rows[index], sampling)
 
     @torch.inference_mode()
     def _log_density(

@@ -72,9 +72,10 @@ def score(
     model: TabularModel, prune: float, held_out: Rows, samples: int
 ) -> tuple[Json, Float[Tensor, "rows"]]:
     """Metrics of rows that no weight was fitted to, and the log likelihood of each row."""
-    sampler, seed, calibration = model.samplers[0], model.default_seed, model.calibration_of(prune)
+    sampling = model.engine.best_sampling(model.default_seed, samples)
+    calibration = model.calibration_of(prune)
     scores = model.engine.row_scores(
-        model.fitted(prune), held_out, sampler, seed, samples, calibration, by_class=True
+        model.fitted(prune), held_out, sampling, calibration, by_class=True
     )
     return summarise(scores, model.classes, model.groups), scores["log_likelihood"]
 
@@ -227,8 +228,8 @@ def describe(model: TabularModel, held_out: Rows, samples: int) -> Json:
     few = evenly_spread(len(held_out), most).to(held_out.inputs.device)
     fitted, rows, calibration = model.fitted(0.0), held_out[few], model.calibration_of(0.0)
     with torch.inference_mode(), threads_for(fitted.operations * len(rows) * samples):
-        seed = model.default_seed
-        parts = model.engine.labelled(fitted, rows, model.samplers[0], seed, samples)
+        sampling = model.engine.best_sampling(model.default_seed, samples)
+        parts = model.engine.labelled(fitted, rows, sampling)
         if model.classes is None:
             assert not isinstance(calibration, ClassCalibration)
             return describe_numbers(parts, calibration)

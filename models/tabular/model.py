@@ -301,8 +301,8 @@ class TabularModel(TrainedModel):
         def mixtures(rows: Tensor) -> Iterator[Mixture]:
             rows = self.encoder.with_trees(rows)
             rows = pad(rows, (0, x.shape[1] - rows.shape[1]))  # columns that no input is made of
-            request = options.sampler, options.seed, options.samples
-            return (mixture for _, mixture in self.engine.mixtures(fitted, rows, *request))
+            found = self.engine.mixtures(fitted, rows, options.sampling)
+            return (mixture for _, mixture in found)
 
         known = next(mixtures(explainer.background[:1].to(x)))  # a row that is not filled
         is_drawn = known.num_samples > 1 and self.has_errors(options.sampler)
@@ -425,12 +425,11 @@ class TabularModel(TrainedModel):
         """
         options, known = self.resolve(options), np.flatnonzero(present(truth))
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
-        sampler, seed = options.sampler, options.seed
         rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
         calibration = self.calibration_of(options.prune)
         with threads_for(fitted.operations * len(rows) * options.samples):
             scored = self.engine.row_scores(
-                fitted, rows, sampler, seed, options.samples, calibration, by_class=by_class
+                fitted, rows, options.sampling, calibration, by_class=by_class
             )
         return {name: values.cpu() for name, values in scored.items()}
 

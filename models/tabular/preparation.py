@@ -42,7 +42,7 @@ from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.row_problem import RowProblem
-from models.tabular.scale_ranking import MAX_ROWS, rank
+from models.tabular.shape_choice import MAX_ROWS, rank
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _drawn(
     fitted, seed, device = model.fitted(options.prune), options.seed, rows.inputs.device
     calibration = model.calibration_of(options.prune)
     with torch.inference_mode(), threads_for(fitted.operations * len(rows) * options.samples):
-        for part in model.engine.labelled(fitted, rows, options.sampler, seed, options.samples):
+        for part in model.engine.labelled(fitted, rows, options.sampling):
             noise = generator(seed, "labels", *purpose, part.start, device=device)
             places = slice(part.start, part.start + len(part.targets))
             yield simulate_labels(part, calibration, noise), places

@@ -18,7 +18,7 @@ from models.likelihoods import (
     HomoscedasticGaussian,
     build_likelihood,
 )
-from models.tabular.scale_ranking import rank
+from models.tabular.shape_choice import rank
 
 OUTPUTS = torch.randn(3, 5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 NUMBERS = torch.randn(5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from models.card import ColumnTotals, by_frequency, no_rows_yet
+from models.card import ColumnTotals, no_rows_yet
 from models.config import ModelConfig
 from models.config.training import required
 from models.exceptions import InvalidData
@@ -14,6 +14,7 @@ from models.features.categories import MAX_KNOWN, CategoryEncoder
 from models.features.columns import Columns
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
+from models.features.moments import by_frequency
 from models.features.rows import Rows
 from models.features.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.features.splits import MIN_CALIBRATION, Division, Folds
@@ -150,7 +151,7 @@ def _with_counts(
 ) -> tuple[Encoder, SeenColumn]:
     if not isinstance(encoder, CategoryEncoder) or not total.levels:
         return encoder, seen
-    frequent = [level for level, _ in by_frequency(total.levels)]
+    frequent = by_frequency(total.levels)
     if len(frequent) <= seen.num_levels:
         return encoder, seen
     counted = replace(seen, levels=tuple(frequent[:MAX_LEVELS]), num_levels=len(frequent))

@@ -27,9 +27,8 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
-from models.layers.convolution import Conv2d, max_pool
 from models.networks import Inputs, TensorSlot, build_network
-from models.networks.convolutional import ConvolutionalNetwork
+from models.networks.convolutional import Conv2d, ConvolutionalNetwork, max_pool
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve

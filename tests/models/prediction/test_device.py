@@ -16,6 +16,7 @@ from models.networks.network import Inputs
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
+from models.prediction.options import Sampler, Sampling
 from models.randomness import generator
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)
@@ -59,9 +60,9 @@ def rows(count: int, seed: int = 0) -> Tensor:
 
 
 def predicted(
-    engine: Engine, fitted: Ready, x: Tensor, sampler: str, seed: int = 1, *, samples: int = 20
+    engine: Engine, fitted: Ready, x: Tensor, sampler: Sampler, seed: int = 1, *, samples: int = 20
 ) -> tuple[Tensor, Tensor]:
-    parts = [mixture for _, mixture in engine.mixtures(fitted, x, sampler, seed, samples)]
+    parts = [mixture for _, mixture in engine.mixtures(fitted, x, Sampling(sampler, seed, samples))]
     assert all(isinstance(part, NumberMixture) for part in parts)
     return torch.cat([part.locs for part in parts], 2), torch.cat(
         [part.noise_variances() for part in parts], 1
@@ -71,7 +72,7 @@ def predicted(
 @pytest.mark.gpu
 @pytest.mark.parametrize("sampler", ["monte_carlo", "sobol", "moments"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_gpu_answers_as_the_processor(name: str, sampler: str) -> None:
+def test_a_gpu_answers_as_the_processor(name: str, sampler: Sampler) -> None:
     """The same noise, so that answers differ by the rounding of float32 products alone."""
     engine, on_processor = NETWORKS[name]()
     network, state = engine.network, posterior(engine.network).to("cuda")

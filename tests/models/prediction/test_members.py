@@ -21,7 +21,7 @@ from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.monte_carlo_error import error_of_mean, even_error, standard_error
-from models.prediction.options import PredictOptions, ResolvedOptions
+from models.prediction.options import PredictOptions, ResolvedOptions, Sampler, Sampling
 from models.prediction.summary import Summary
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
@@ -56,17 +56,17 @@ def _engine(stack: Stack) -> Engine:
 
 
 def _mixture(
-    engine: Engine, state: BBBState, x: Tensor, sampler: str, samples: int
+    engine: Engine, state: BBBState, x: Tensor, sampler: Sampler, samples: int
 ) -> NumberMixture:
     assert isinstance(engine.network, Stack)
     fitted = Fitted.of(engine.network, state)
-    ((_, mixture),) = engine.mixtures(fitted, x, sampler, 5, samples)
+    ((_, mixture),) = engine.mixtures(fitted, x, Sampling(sampler, 5, samples))
     assert isinstance(mixture, NumberMixture)
     return mixture
 
 
 def _by_single_networks(
-    stack: Stack, state: BBBState, fitted: Fitted, x: Tensor, sampler: str
+    stack: Stack, state: BBBState, fitted: Fitted, x: Tensor, sampler: Sampler
 ) -> Tensor:
     """13 samples by the plain local estimator of each member alone."""
     found = []
@@ -84,12 +84,12 @@ def _by_single_networks(
 @pytest.mark.parametrize(
     ("parts", "sampler"), [(DEEP, "monte_carlo"), (DEEP, "sobol"), (SHALLOW, "sobol")]
 )
-def test_each_member_uses_its_own_samples(parts: tuple[PartConfig, ...], sampler: str) -> None:
+def test_each_member_uses_its_own_samples(parts: tuple[PartConfig, ...], sampler: Sampler) -> None:
     """Within rounding of float32."""
     stack, x = _stack(parts), _randn(6, 4, seed=2)
     state = _state(stack)
     fitted = Fitted.of(stack, state)
-    ((_, sampled),) = _engine(stack)._passes(fitted, x, sampler, 5, 13)
+    ((_, sampled),) = _engine(stack)._passes(fitted, x, Sampling(sampler, 5, 13))
     expected = _by_single_networks(stack, state, fitted, x, sampler)
     torch.testing.assert_close(sampled.drawn(), expected, rtol=1e-4, atol=1e-4)
 
@@ -112,7 +112,9 @@ def _linear() -> tuple[Stack, BBBState, Tensor, list[tuple[Tensor, Tensor, float
 
 @pytest.mark.parametrize("sampler", ["sobol", "moments"])
 @pytest.mark.parametrize("samples", [9, 10, 100])
-def test_the_mixture_of_known_posteriors_has_its_closed_form(sampler: str, samples: int) -> None:
+def test_the_mixture_of_known_posteriors_has_its_closed_form(
+    sampler: Sampler, samples: int
+) -> None:
     """Mean, epistemic part between and within members, and aleatoric part of linear members.
 
     The mean and the epistemic part are exact for any number of samples; the aleatoric part weighs
@@ -160,12 +162,14 @@ def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], sa
 
 
 @pytest.mark.parametrize("sampler", ["sobol", "monte_carlo"])
-def test_seeds_that_are_summarised_together_have_the_summaries_of_each_alone(sampler: str) -> None:
+def test_seeds_that_are_summarised_together_have_the_summaries_of_each_alone(
+    sampler: Sampler,
+) -> None:
     """Their rows pass in chunks of 16, 16 and 8, as those of a network with many outputs do."""
     stack, x = _stack(DEEP), _randn(40, 4, seed=2)
     engine = replace(_engine(stack), cache_bytes=16 * 16 * 4 * 4 * 8)
     fitted = Fitted.of(stack, _state(stack))
-    assert len(list(engine._passes(fitted, x, sampler, 1, 20))) == 3
+    assert len(list(engine._passes(fitted, x, Sampling(sampler, 1, 20)))) == 3
     asked = PredictOptions(samples=20, sampler=sampler, intervals=(0.9,))
     options = ResolvedOptions.of(asked, seed=1)
     together = engine.summaries_of_seeds(fitted, x, options, (1, 2), None)
@@ -185,7 +189,7 @@ def test_a_pruned_stack_drops_the_dead_units_of_each_member() -> None:
     fitted, whole = Fitted.of(stack, pruned), Fitted.of(stack, state)
     assert fitted.operations < 0.7 * whole.operations
     assert len(fitted.groups) == fitted.members
-    ((_, sampled),) = _engine(stack)._passes(fitted, x, "sobol", 5, 13)
+    ((_, sampled),) = _engine(stack)._passes(fitted, x, Sampling("sobol", 5, 13))
     expected = _by_single_networks(stack, pruned, fitted, x, "sobol")
     torch.testing.assert_close(sampled.drawn(), expected, rtol=1e-4, atol=1e-4)
 

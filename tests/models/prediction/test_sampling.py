@@ -123,7 +123,7 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.features.targets import NumberTarget
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
-from models.prediction.options import PredictOptions
+from models.prediction.options import PredictOptions, Sampling
 from models.prediction.prediction import summarise
 torch.set_num_threads(1)
 network = MLP.build(MLPConfig(hidden=(256, 256)), 8, 2)
@@ -132,7 +132,7 @@ state = BBBState(MeanFieldNormal(loc, loc * 0 - 3), {})
 engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 * 2**20)
 fitted = Fitted.of(network, state)
 def run(rows, samples):
-    for _, mixture in engine.mixtures(fitted, torch.zeros(rows, 8), "sobol", 1, samples):
+    for _, mixture in engine.mixtures(fitted, torch.zeros(rows, 8), Sampling("sobol", 1, samples)):
         summarise(mixture, PredictOptions(), "epistemic_variance")
 run(4, 64)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

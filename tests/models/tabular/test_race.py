@@ -9,7 +9,7 @@ import torch
 
 from models.config import ModelConfig, TrainingConfig
 from models.likelihoods.number_mixture import NumberMixture
-from models.prediction.options import PredictOptions
+from models.prediction.options import PredictOptions, Sampling
 from models.tabular import fold_problem, race
 from models.tabular.candidates import Budget, first_candidate
 from models.tabular.fold_problem import FoldProblem
@@ -155,7 +155,8 @@ def test_what_a_process_and_the_networks_above_it_both_state_is_counted_once() -
     networks, x = replace(twice, process=None), problem.rows.inputs
 
     def epistemic(model: TabularModel) -> float:
-        (_, mixture), *_ = model.engine.mixtures(model.fitted(0.0), x, "sobol", 0, 256)
+        sampling = Sampling("sobol", 0, 256)
+        (_, mixture), *_ = model.engine.mixtures(model.fitted(0.0), x, sampling)
         assert isinstance(mixture, NumberMixture)
         return float(mixture.location_variances().mean())
 
@@ -186,12 +187,9 @@ def test_out_of_fold_scores_are_of_members_that_did_not_learn_the_row() -> None:
     fit = Fitting(problem, _stages(), "one-").fit()
     scores = problem.log_scores(fit.state)
     engine, ready = problem._left_out(fit.state, 1)
-    index = problem.folds.rows(1)
+    index, sampling = problem.folds.rows(1), engine.best_sampling(problem.model.default_seed, 100)
     rows = problem.rows[index]
-    alone = [
-        one.mixture.log_prob(one.targets)
-        for one in engine.labelled(ready, rows, engine.samplers[0], problem.model.default_seed, 100)
-    ]
+    alone = [one.mixture.log_prob(one.targets) for one in engine.labelled(ready, rows, sampling)]
     torch.testing.assert_close(scores[index], torch.cat(alone).double())
     assert engine.network.layout.members == 1
 
