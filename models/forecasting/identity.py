@@ -37,7 +37,7 @@ from models.networks import Inputs, Masks, Network, TensorSlot, build_network
 from models.networks.network import Batch, Outputs
 from models.posteriors.layout import Weights
 from models.prediction.answers.reasons import Levels, Reason
-from models.tabular.scale_ranking import ridge
+from models.tabular.shape_choice import ridge
 
 LEAST_SERIES = 10  # with fewer the scatter between series is not known
 _ASKED = 1_000  # series, evenly spread
