@@ -39,6 +39,7 @@ from models.prediction.options import (
     Sampler,
 )
 from models.prediction.prediction import ClassName
+from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_row
 from models.variant import Variant
 
@@ -80,6 +81,7 @@ class TrainedModel(ABC):
     selection: Json = field(default_factory=dict)
     readings: tuple[ColumnReading, ...] = ()
     background: Float[Tensor, "background compact"] | None = None
+    _fitted: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
 
     # What the model is
 
@@ -239,6 +241,20 @@ class TrainedModel(ABC):
             known = ", ".join(f"{fraction:g}" for fraction in self.variants)
             raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
         return self.variants_by_prune[prune]
+
+    def fitted(self, prune: float) -> Any:
+        """A variant ready for prediction, prepared at its first use.
+
+        Raises:
+            UnknownVariant: naming the fractions that exist.
+        """
+        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
+            self._fitted.setdefault(prune, self._prepared(prune))
+        return self._fitted[prune]
+
+    def _prepared(self, prune: float) -> Any:
+        """What `fitted` keeps; by default for predictions by whole weight draws."""
+        return FittedDraws.of(self.network, self.variant(prune).state)
 
     def with_variants(self: M, variants: Mapping[float, Variant]) -> M:
         """The same model with other posteriors."""

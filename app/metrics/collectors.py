@@ -16,7 +16,7 @@ from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
 from core.process.memory_budget import MemoryBudget
 from models.config import FALSE_ALARMS
-from models.evaluation.exact_tests import ALARM_RATE, highest_mean, independent_rows
+from models.evaluation.exact_tests import highest_mean, independent_rows
 from models.variant import Variant
 
 FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, and the help text
@@ -308,7 +308,7 @@ class ModelsCollector(Collector):
 
 def _share_bound(variant: Variant) -> float:
     metrics = variant.metrics
-    return highest_mean(metrics["epistemic_share"], independent_rows(metrics), ALARM_RATE)
+    return highest_mean(metrics["epistemic_share"], independent_rows(metrics))
 
 
 def watch_queue(registry: CollectorRegistry, admission: Admission, engine: Engine) -> None:

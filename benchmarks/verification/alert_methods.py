@@ -22,7 +22,7 @@ from models.config import (
     SWAGConfig,
     TrainingConfig,
 )
-from models.evaluation.exact_tests import ALARM_RATE, highest_mean, independent_rows
+from models.evaluation.exact_tests import highest_mean, independent_rows
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
@@ -90,7 +90,7 @@ def _watch(name: str, method: MethodConfig, rows: int, seed: int) -> Watched:
             float(answer["epistemic_share"].mean()),
             WINDOW,
             usual,
-            highest_mean(usual, independent_rows(variant.metrics), ALARM_RATE),
+            highest_mean(usual, independent_rows(variant.metrics)),
             least=max(2 * usual, usual + 0.1),
         ),
     )

@@ -145,7 +145,7 @@ def _shares(rows: int, models: int) -> Check:
     alarms = 0
     for _ in range(models):
         usual = random.binomial(rows, 0.05) / rows
-        bound = highest_mean(usual, rows, ALARM_RATE)
+        bound = highest_mean(usual, rows)
         numbers = np.geomspace(200, 20_000, HOURS).astype(int)
         means = random.binomial(numbers, 0.05) / numbers
         alarms += any(

@@ -51,7 +51,7 @@ def called(
         else:
             first, second = (error - 0.5 * errors(firsts, phi, random) for _ in range(2))
         differences = (np.abs(first) - np.abs(second)).ravel()
-        known = overlaps.error_of_differences(differences)
+        known = overlaps.error_of_mean(differences, 1)
         number += verdict(float(differences.mean()), *known) != "no difference"
     return number / repeats
 

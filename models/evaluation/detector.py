@@ -16,7 +16,7 @@ from torch import Tensor
 from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
 from models.evaluation.conformal_rank import conformal_rank, weighted_place
-from models.evaluation.exact_tests import ALARM_RATE, highest_flagged
+from models.evaluation.exact_tests import highest_flagged
 from models.likelihoods.mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 
@@ -103,7 +103,7 @@ class Detector:
         """
         rows = self.rows or max(round(1 / max(self.false_alarm_rate, _LEAST_RATE)) - 1, 1)
         rank = min(conformal_rank(rows, 1 - self.false_alarm_rate), rows)
-        return highest_flagged(rows, rank, ALARM_RATE)
+        return highest_flagged(rows, rank)
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

@@ -78,28 +78,28 @@ def independent_rows(metrics: Mapping[str, Any]) -> int:
     return int(min(rows, metrics.get("weight", rows))) // (metrics.get("horizon") or 1)
 
 
-def highest_flagged(rows: int, rank: int, error: float) -> float:
+def highest_flagged(rows: int, rank: int) -> float:
     """An upper bound on the share of new rows above the `rank`-th smallest of `rows` scores.
 
     The share is Beta(n + 1 − k, k) over the choice of the n rows, for any continuous score (Vovk
-    2012, arXiv 1209.2673, proposition 2b). It is higher with a probability of `error`.
+    2012, arXiv 1209.2673, proposition 2b). It is higher with a probability of `ALARM_RATE`.
     """
     from scipy import special  # noqa: PLC0415 - predictions do without
 
-    return float(special.betainccinv(rows + 1 - rank, rank, error))
+    return float(special.betainccinv(rows + 1 - rank, rank, ALARM_RATE))
 
 
-def highest_mean(mean: float, rows: int, error: float) -> float:
+def highest_mean(mean: float, rows: int) -> float:
     """An upper bound on the expectation of values in [0, 1], from their mean over some rows.
 
-    It is the b ≥ mean with rows · KL(mean ‖ b) = log(1 / error), where KL is that of Bernoulli
-    distributions. The expectation is higher with a probability of `error` at most (Hoeffding 1963,
-    theorem 1).
+    It is the b ≥ mean with rows · KL(mean ‖ b) = log(1 / `ALARM_RATE`), where KL is that of
+    Bernoulli distributions. The expectation is higher with a probability of `ALARM_RATE` at most
+    (Hoeffding 1963, theorem 1).
     """
     from scipy import optimize  # noqa: PLC0415 - predictions do without
 
     def excess(bound: float) -> float:
-        return rows * bernoulli_divergence(mean, bound) + math.log(error)
+        return rows * bernoulli_divergence(mean, bound) + math.log(ALARM_RATE)
 
     just_below = 1 - 2**-53
     if excess(just_below) <= 0:

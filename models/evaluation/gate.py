@@ -141,13 +141,11 @@ def judge(
 
 def coverage_bounds(coverage: float, rows: float) -> tuple[float, float]:
     """The one-sided 95 % bounds of a share of rows, of Clopper and Pearson."""
-    from scipy import special  # noqa: PLC0415 - the settings of a gate do without
+    from scipy import stats  # noqa: PLC0415 - the settings of a gate do without
 
-    count = round(rows)
-    hits = round(coverage * count)
-    low = special.betaincinv(hits, count - hits + 1, ERROR) if hits else 0.0
-    high = special.betainccinv(hits + 1, count - hits, ERROR) if hits < count else 1.0
-    return float(low), float(high)
+    exact = stats.binomtest(round(coverage * round(rows)), round(rows))
+    interval = exact.proportion_ci(1 - 2 * ERROR, "exact")
+    return float(interval.low), float(interval.high)
 
 
 def _lost(measures: Mapping[str, Any], config: GateConfig) -> list[str]:

@@ -120,36 +120,40 @@ def regression_scores(
         "pit": mixture.pit(targets, start),
     }
     ends = mixture.intervals(COVERAGE_LEVELS)
-    scores |= _interval_scores("", targets, list(zip(*ends, strict=True)), mixture)
+    integer = mixture.target.integer
+    scores |= interval_scores("", targets, list(zip(*ends, strict=True)), integer=integer)
     if mixture.is_gaussian:  # exact, as quantiles are not
         scores |= coverage(scores["pit"])
     if calibration is not None:
         bounds = calibration.intervals(mixture, COVERAGE_LEVELS, groups)
-        scores |= _interval_scores("conformal_", targets, bounds, mixture)
+        scores |= interval_scores("conformal_", targets, bounds, integer=integer)
         scores[CONFORMAL_SCORE] = calibration.scores(mixture, targets, start)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
-        scores["uncalibrated_coverage_0.9"] = _inside(targets, *raw.intervals([0.9])[:, 0])
+        scores["uncalibrated_coverage_0.9"] = inside(targets, *raw.intervals([0.9])[:, 0])
     return scores
 
 
-def _interval_scores(
-    kind: str, targets: PerRow, bounds: Sequence[Bounds], mixture: NumberMixture
+def interval_scores(
+    kind: str, targets: PerRow, bounds: Sequence[Bounds], *, integer: bool = False
 ) -> PerRowScores:
     """By level: 1 if the interval contains the target, bounds included, else 0; its width.
 
-    Bounds that are whole numbers have a probability: `open_coverage` leaves them out.
+    Args:
+        integer: whether to add `open_coverage`, which leaves out bounds: whole numbers have a
+            probability.
     """
     scores = {}
     for level, (lower, upper) in zip(COVERAGE_LEVELS, bounds, strict=True):
-        scores[f"{kind}coverage_{level:g}"] = _inside(targets, lower, upper)
+        scores[f"{kind}coverage_{level:g}"] = inside(targets, lower, upper)
         scores[f"{kind}width_{level:g}"] = upper - lower
-        if mixture.target.integer:
+        if integer:
             is_open = (lower < targets) & (targets < upper)
             scores[f"{kind}open_coverage_{level:g}"] = is_open.double()
     return scores
 
 
-def _inside(targets: PerRow, lower: PerRow, upper: PerRow) -> PerRow:
+def inside(targets: Tensor, lower: PerRow, upper: PerRow) -> Tensor:
+    """1 where a target is in the interval, bounds included, else 0."""
     return ((lower <= targets) & (targets <= upper)).double()
 
 

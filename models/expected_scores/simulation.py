@@ -18,6 +18,7 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
+from models.evaluation.metrics import inside
 from models.likelihoods.mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.likelihoods.shaped import draw
@@ -187,9 +188,8 @@ def _number_scorer(
         worlds = labels[:: max(1, len(labels) // DENSITY_WORLDS)]
         scores["log_likelihood"] = torch.stack([mixture.log_prob(world) for world in worlds])
         for kind, bounds in intervals.items():
-            for level, (low, high) in zip(LEVELS, bounds, strict=True):
-                inside = (low <= labels) & (labels <= high)
-                scores[f"{kind}_{level:g}"] = inside.double()
+            for level, ends in zip(LEVELS, bounds, strict=True):
+                scores[f"{kind}_{level:g}"] = inside(labels, *ends)
         return scores
 
     return score

@@ -64,9 +64,9 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
 
 def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:
     overlaps = _overlaps(own, chosen)
-    of_naive = _summary(naive, chosen, season, overlaps) | advantage(own, naive, overlaps)
+    of_naive = summarise_scores(naive, chosen, season) | advantage(own, naive, overlaps)
     return {
-        **_summary(own, chosen, season, overlaps),
+        **summarise_scores(own, chosen, season),
         "independent_errors": overlaps.worth().together,
         "baselines": {"seasonal_naive": of_naive},
     }
@@ -77,7 +77,7 @@ def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -
     overlaps = _overlaps(own, chosen)
     mine = summarise_scores(own, chosen, season)
     return {
-        **_summary(theirs, chosen, season, overlaps),
+        **summarise_scores(theirs, chosen, season),
         **advantage(own, theirs, overlaps),
         "this_model": {name: mine[name] for name in COMPARED},
     }
@@ -87,11 +87,6 @@ def scores_alone(found: Json) -> Json:
     """The result of `beside` without the entries about this model."""
     of_both = ("this_model", "advantage", "advantage_error", "verdict")
     return {name: value for name, value in found.items() if name not in of_both}
-
-
-def _summary(scores: Scores, chosen: Sequence[Origin], season: int, overlaps: Overlaps) -> Json:
-    counts = {"origins": len(chosen), "series": overlaps.num_series}
-    return summarise_scores(scores, chosen, season) | counts
 
 
 def _overlaps(scores: Scores, chosen: Sequence[Origin]) -> Overlaps:
@@ -105,7 +100,7 @@ def every(scores: Scores, origins: int, n: int) -> Scores:
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of the scores of all steps, with MASE. NaN and infinities become None.
+    """Means of the scores of all steps, with MASE, and counts. NaN and infinities become None.
 
     Args:
         scores: per step; the steps of each origin are consecutive.
@@ -117,7 +112,8 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     moves = scale > 0
     means = {name: float(part[moves].mean()) for name, part in scaled.items()}
     errors = standard_errors(scores | scaled, overlaps)
-    return _finite({**regression_metrics(scores), **means, "standard_errors": errors})
+    metrics = _finite({**regression_metrics(scores), **means, "standard_errors": errors})
+    return metrics | {"origins": len(chosen), "series": overlaps.num_series}
 
 
 def has_diverged(metrics: Json) -> bool:
@@ -203,7 +199,7 @@ def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], overlaps: Ove
     """The standard errors of the means that `regression_metrics` has, under the same names."""
     arrays = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
     errors: Json = {
-        name: overlaps.error_of_scores(arrays[name]) for name in MEANS if name in arrays
+        name: overlaps.error_of_mean(arrays[name])[0] for name in MEANS if name in arrays
     }
     for public in ("coverage", "conformal_coverage"):
         names = [(f"{level:g}", f"{public}_{level:g}") for level in COVERAGE_LEVELS]
@@ -225,7 +221,7 @@ def advantage(own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], overlaps:
     if not bool(torch.isfinite(differences).all()):
         return {}
     difference = float(differences.mean())
-    error, degrees = overlaps.error_of_differences(differences.numpy())
+    error, degrees = overlaps.error_of_mean(differences.numpy(), 1)
     return {
         "advantage": difference,
         "advantage_error": error,

@@ -19,7 +19,13 @@ from torch.special import ndtr, ndtri
 
 from models.device import to_host
 from models.evaluation.crps import sample_crps
-from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
+from models.evaluation.metrics import (
+    CONFORMAL_SCORE,
+    COVERAGE_LEVELS,
+    coverage,
+    inside,
+    interval_scores,
+)
 from models.evaluation.path_calibration import (
     ONE_DEVIATION,
     PathCalibration,
@@ -417,33 +423,22 @@ class Forecast:
             "uncertainty": (epistemic + aleatoric).sqrt(),
         }
         scores["pit"] = self.of_y.pit(targets)
-        scores |= coverage(scores["pit"])
+        scores |= interval_scores("", targets, self.central(COVERAGE_LEVELS))
         stands = self.of_y.target.has_probability(targets)  # an interval then contains its ends
-        for level, (lower, upper) in zip(
-            COVERAGE_LEVELS, self.central(COVERAGE_LEVELS), strict=True
-        ):
-            inside = ((lower <= targets) & (targets <= upper)).to(targets)
-            name = f"coverage_{level:g}"
-            scores[name] = torch.where(stands, inside, scores[name])
-            scores[f"width_{level:g}"] = upper - lower
+        for name, by_pit in coverage(scores["pit"]).items():
+            scores[name] = torch.where(stands, scores[name], by_pit)
         return scores if self.calibration is None else scores | self._of_calibration(targets)
 
     def _of_calibration(self, targets: PerStep) -> dict[str, PerStep]:
         """The scores without calibration, and those of conformal intervals."""
         raw = replace(self, calibration=None)
-        lower, upper = raw.central([0.9])[0]
-        inside = ((lower <= targets) & (targets <= upper)).double()
-        scores = {
-            "uncalibrated_log_likelihood": raw.of_y.log_prob(targets),
-            "uncalibrated_coverage_0.9": inside,
-            CONFORMAL_SCORE: self.standardised(targets).abs().flatten(),
-        }
         intervals = self.within([self._half_widths(level) for level in COVERAGE_LEVELS])
-        for level, (lower, upper) in zip(COVERAGE_LEVELS, intervals, strict=True):
-            inside = (lower <= targets) & (targets <= upper)
-            scores[f"conformal_coverage_{level:g}"] = inside.double()
-            scores[f"conformal_width_{level:g}"] = upper - lower
-        return scores
+        return {
+            "uncalibrated_log_likelihood": raw.of_y.log_prob(targets),
+            "uncalibrated_coverage_0.9": inside(targets, *raw.central([0.9])[0]),
+            CONFORMAL_SCORE: self.standardised(targets).abs().flatten(),
+            **interval_scores("conformal_", targets, intervals),
+        }
 
 
 def _between(means: Tensor, within: Tensor, paths: int) -> PerStep:

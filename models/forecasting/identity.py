@@ -37,6 +37,7 @@ from models.networks import Inputs, Masks, Network, TensorSlot, build_network
 from models.networks.network import Batch, Outputs
 from models.posteriors.layout import Weights
 from models.prediction.answers.reasons import Levels, Reason
+from models.tabular.shape_choice import ridge
 
 LEAST_SERIES = 10  # with fewer the scatter between series is not known
 _ASKED = 1_000  # series, evenly spread
@@ -45,7 +46,7 @@ _LATER = 1 / 3  # of these: what is judged
 _LEAST_GAIN = 0.01  # nats per step; a key that tells nothing costs as much
 _ERRORS = 2.0  # standard errors over series, by which the gain must differ from 0
 _TAIL = 3 * 1.4826  # median absolute deviations: three standard deviations of a Gaussian
-_RIDGE = 1e-3  # of the mean square of an input
+_RIDGE = 1e-3  # of standardised inputs, per window
 
 
 def key_helps(series: Sequence[Series], frame: Frame) -> bool:
@@ -73,7 +74,8 @@ def key_helps(series: Sequence[Series], frame: Frame) -> bool:
     targets = frame.targets(past, following).double()
     centred = targets - targets.median()
     most = _TAIL * centred.abs().median()  # short windows have scales near 0
-    errors = _errors(inputs, centred.clamp(-most, most), early)
+    bounded = centred.clamp(-most, most)
+    errors = bounded - ridge(inputs[early], bounded[early], _RIDGE)(inputs)
     effects = _effects(errors[early], member[early], len(cut))
     before, after = errors[~early].square(), (errors - effects[member])[~early].square()
     gain = 0.5 * math.log(float(before.mean() / after.mean()))
@@ -82,14 +84,6 @@ def key_helps(series: Sequence[Series], frame: Frame) -> bool:
     of_each = torch.zeros(len(counts)).double().index_add(0, place, before - after) / counts
     error = float(of_each.std()) / math.sqrt(len(of_each))
     return gain > _LEAST_GAIN and float(of_each.mean()) > _ERRORS * error
-
-
-def _errors(inputs: Tensor, targets: Tensor, early: Tensor) -> Tensor:
-    """The residuals of all windows of a ridge regression that is fitted to the early ones."""
-    x = torch.cat([inputs, torch.ones_like(inputs[:, :1])], dim=1)
-    gram = x[early].T @ x[early]
-    ridge = _RIDGE * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
-    return targets - x @ torch.linalg.solve(gram + ridge, x[early].T @ targets[early])
 
 
 def _effects(errors: Tensor, member: Tensor, count: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -65,7 +65,6 @@ from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import RowPrediction, to_prediction
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
-from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_sample
 
 _PER_ANOMALY = 5  # time, value, p-value, surprise, flag
@@ -93,7 +92,6 @@ class Forecaster(TrainedModel):
     seen: SeenSeries | None = None
     classics: Classics | None = None
     holidays: Holidays | None = None
-    _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     # What it is made of
 
@@ -122,17 +120,6 @@ class Forecaster(TrainedModel):
     @cached_property
     def engine(self) -> Engine:
         return Engine(self.network, self.likelihood, self.frame.change, whole_draws=True)
-
-    def fitted(self, prune: float) -> FittedDraws:
-        """The network of a variant, ready to be rolled out.
-
-        Raises:
-            UnknownVariant: naming the fractions that exist.
-        """
-        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
-            ready = FittedDraws.of(self.network, self.variant(prune).state)
-            self._fitted.setdefault(prune, ready)
-        return self._fitted[prune]
 
     def split(self, prune: float, samples: int) -> Split:
         """How many draws are of the network, and how many of the classical members."""

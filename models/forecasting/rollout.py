@@ -19,12 +19,13 @@ from models.inference.noise import standard_normal
 from models.likelihoods import GaussianLikelihood
 from models.prediction.pauses import Pause, go_on
 from models.prediction.whole_draws import FittedDraws, evaluate
+from models.tensors import TensorRecord
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 
 
 @dataclass(frozen=True)
-class Paths:
+class Paths(TensorRecord):
     """The drawn value of each step, and the mean and variance of u given the path before it.
 
     `changes` are the mean relative changes that the network predicts. Only its draws have them, and
@@ -46,13 +47,9 @@ class Paths:
         values, means = (centre + root * (part - centre) for part in (self.values, self.means))
         return Paths(values, means, c * self.variances, self.changes)
 
-    def to(self, device: str | torch.device) -> "Paths":
-        return self.each(lambda part: part.to(device))
-
     def each(self, change: Callable[[Tensor], Tensor]) -> "Paths":
         """The same change of all four tensors."""
-        parts = (self.values, self.means, self.variances, self.changes)
-        return Paths(*(change(part) for part in parts))
+        return Paths(*map(change, vars(self).values()))
 
     def of_samples(self, chosen: Int[Tensor, "some"]) -> "Paths":
         """The paths of some weight draws."""
@@ -68,8 +65,8 @@ class Paths:
     @classmethod
     def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":
         """Join paths along the samples (`dim` 0) or the rows (`dim` 2)."""
-        names = ("values", "means", "variances", "changes")
-        return cls(*(torch.cat([getattr(part, name) for part in parts], dim) for name in names))
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(torch.cat(column, dim) for column in columns))
 
 
 @dataclass(frozen=True)

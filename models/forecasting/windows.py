@@ -51,16 +51,11 @@ def fill(values: Float[np.ndarray, "steps"], season: int) -> Float[np.ndarray, "
     if not missing.any():
         return values
     filled = values.copy()
-    for start, stop in holes(missing):
+    ends = np.flatnonzero(np.diff(missing, prepend=False, append=False))  # of every hole
+    for start, stop in ends.reshape(-1, 2).tolist():
         if start > 0:
             filled[start:stop] = _between(filled, start, stop, season)
     return filled
-
-
-def holes(missing: np.ndarray) -> list[tuple[int, int]]:
-    """Start and stop of every run of missing values."""
-    ends = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in ends.reshape(-1, 2)]
 
 
 def readable(values: Float[np.ndarray, "steps"], span: int) -> np.ndarray:

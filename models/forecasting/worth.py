@@ -96,22 +96,18 @@ class Overlaps:
         """n by the power of the correlations."""
         return {power: self.worth(power=power).together for power in (1, 2)}
 
-    def error_of_scores(self, scores: Scores) -> float | None:
-        """The standard error of the mean of scores; None if it cannot be known."""
-        return self._error(scores, 2)[0]
-
-    def error_of_differences(self, differences: Scores) -> tuple[float | None, float]:
-        """The standard error of the mean difference of two methods' scores, and its degrees of
-        freedom."""
-        return self._error(differences, 1)
-
     def error_of_share(self, inside: Scores) -> float:
         """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.weighting`."""
         n = self._worth_of(inside, 2)
         near = (n * float(inside.mean()) + 2) / (n + 4)
         return math.sqrt(near * (1 - near) / n)
 
-    def _error(self, values: Scores, power: int) -> tuple[float | None, float]:
+    def error_of_mean(self, values: Scores, power: int = 2) -> tuple[float | None, float]:
+        """The standard error of the mean, None if it cannot be known; its degrees of freedom.
+
+        Args:
+            power: of ρ, with which scores are correlated; 1 for differences of two methods' scores.
+        """
         if not np.isfinite(values).all():
             return None, 0.0
         deviations = values - values.mean()

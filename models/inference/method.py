@@ -14,6 +14,7 @@ bound to a network, a likelihood and a number of rows. Its verbs, in the order o
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -71,7 +72,8 @@ AnyState = TypeVar("AnyState", bound="State")
 class State(TensorRecord, ABC):
     """A frozen dataclass of tensors. An optimiser updates its parameters in place.
 
-    A state that is a distribution over weights is `Drawable`, too.
+    A state that is a distribution over weights has `num_noise`, `draws` and `point`, the
+    likelihood's point parameters.
     """
 
     kind: ClassVar[str]  # the name of its type in an artifact
@@ -98,16 +100,17 @@ class State(TensorRecord, ABC):
         return None
 
     def source(self, network: Network) -> FunctionSource:
-        """The functions that predictions are made of; by default of drawn weights.
+        """The functions that predictions are made of; by default of drawn weights."""
+        return DrawnWeights(network, self.detach())
 
-        Raises:
-            TypeError: if the state is not `Drawable`.
-        """
-        kept = self.detach()
-        if not isinstance(kept, Drawable):
-            raise TypeError(f"no functions can be drawn from {type(self).__name__}")
-        centre = None if kept.centre is None else network.layout.unflatten(kept.centre)
-        return DrawnWeights(network, kept, kept.purpose, tuple(kept.point), centre=centre)
+    @property
+    def num_noise(self) -> int:
+        """Number of standard normals per draw; 0 if nothing is drawn."""
+        return 0
+
+    def draws(self, noise: Float[Tensor, "draws noise"]) -> Any:
+        """A `DrawsState` made of this noise."""
+        raise TypeError(f"no functions can be drawn from {type(self).__name__}")
 
     @abstractmethod
     def parameters(self) -> list[Tensor]:
@@ -160,45 +163,29 @@ class State(TensorRecord, ABC):
         """
 
 
-@runtime_checkable
-class Drawable(Protocol):
-    """A state that is a distribution over weight vectors."""
-
-    @property
-    def num_noise(self) -> int:
-        """Number of standard normals per draw."""
-        ...
-
-    @property
-    def point(self) -> dict[str, Tensor]:
-        """The point parameters of the likelihood."""
-        ...
-
-    def draws(self, noise: Float[Tensor, "draws noise"]) -> Any:
-        """A `DrawsState`."""
-        ...
-
-
 @dataclass(frozen=True)
 class DrawnWeights:
     """Weights drawn from a distribution. Noise and draws depend only on (seed, sample)."""
 
     network: Network
-    state: Drawable
-    purpose: str  # of the noise
-    point: tuple[str, ...]
+    state: Any  # a `State` that is a distribution
     cache: NoiseCache = field(default_factory=lambda: NoiseCache(DEFAULT_MEMORY_BYTES))
-    centre: Weights | None = None
 
     @property
     def bytes_per_sample(self) -> int:
-        return 3 * 4 * self.state.num_noise
+        return 3 * 4 * int(self.state.num_noise)
+
+    @cached_property
+    def centre(self) -> Weights | None:
+        """`State.centre`, by the names of the weights."""
+        centre = self.state.centre
+        return None if centre is None else self.network.layout.unflatten(centre)
 
     def functions(self, seed: int, start: int, stop: int) -> Functions:
-        weights, *point = self.cache.get((self.purpose, seed, start, stop), self._draw)
+        weights, *point = self.cache.get((self.state.purpose, seed, start, stop), self._draw)
         shape = point_shape(self.network) or (1,)
         values = [value.view(-1, *shape) for value in point]
-        named = dict(zip(self.point, values, strict=True))
+        named = dict(zip(self.state.point, values, strict=True))
         return Functions(self.network.layout.unflatten(weights), named, centre=self.centre)
 
     def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:

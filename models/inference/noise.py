@@ -48,12 +48,8 @@ class Sobol:
     def build(cls, dimension: int) -> "Sobol":
         """
         Raises:
-            ValueError: if there are no direction numbers for this many coordinates.
+            ValueError: for more than `MAX_DIMENSION` coordinates.
         """
-        if dimension > MAX_DIMENSION:
-            raise ValueError(
-                f"a Sobol sequence has at most {MAX_DIMENSION} coordinates; got {dimension}"
-            )
         table = SobolEngine(dimension).sobolstate >> (_TABLE_BITS - BITS)
         plain = table[:, :BITS].to(torch.int32)
         return cls(_scramble(plain).T.contiguous())

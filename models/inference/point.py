@@ -91,13 +91,7 @@ class DrawsState(State):
 
     @classmethod
     def joined(cls, states: Sequence["DrawsState"]) -> "DrawsState":
-        """
-        Raises:
-            ValueError: for draws of different numbers.
-        """
-        counts = [len(state.weights) for state in states]
-        if len(set(counts)) > 1:
-            raise ValueError(f"the states have {counts} draws: all need the same number")
+        """All states have the same number of draws."""
         weights = torch.cat([state.weights for state in states], dim=1)
         return cls(weights, joined_point(states), sum(state.members for state in states))
 

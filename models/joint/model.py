@@ -54,7 +54,7 @@ class JointModel(TrainedModel):
         cls, members: Sequence[TabularModel], dependence: Mapping[float, Dependence]
     ) -> "JointModel":
         """The model of these members."""
-        shared = {f.name: getattr(members[0], f.name) for f in fields(TrainedModel)}
+        shared = {f.name: getattr(members[0], f.name) for f in fields(TrainedModel) if f.init}
         return cls(**shared, members=tuple(members), dependence=dependence)
 
     def with_members(self, members: Iterable[TabularModel]) -> "JointModel":

@@ -5,7 +5,7 @@ Its scores are perplexities by Monte Carlo and at the posterior's mean.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -85,7 +85,6 @@ class BayesianLanguageModel(TrainedModel):
 
     vocabulary: Vocabulary
     described: ClassVar[tuple[str, ...]] = (*TrainedModel.described, "language")
-    _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def task(self) -> str:
@@ -97,22 +96,12 @@ class BayesianLanguageModel(TrainedModel):
 
     @cached_property
     def network(self) -> LanguageModel:
-        if not isinstance(self.config.network, RecurrentConfig):
-            raise TypeError(
-                "call models.training.recipe.resolve first: a language model is recurrent"
-            )
+        assert isinstance(self.config.network, RecurrentConfig)  # of the recipe
         return LanguageModel.build(self.config.network, len(self.vocabulary))
 
     @cached_property
     def likelihood(self) -> Categorical:
         return Categorical(len(self.vocabulary))
-
-    def fitted(self, prune: float) -> FittedDraws:
-        """A variant ready for prediction, prepared at its first use."""
-        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
-            fitted = FittedDraws.of(self.network, self.variant(prune).state)
-            self._fitted.setdefault(prune, fitted)
-        return self._fitted[prune]
 
     @property
     def description(self) -> Json:

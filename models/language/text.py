@@ -14,6 +14,7 @@ from torch import Tensor
 from models.config import LanguageConfig
 from models.config.ranges import Text
 from models.exceptions import InvalidData
+from models.tensors import TensorRecord
 
 END, UNKNOWN = "<eos>", "<unk>"
 _SPECIAL = (END, UNKNOWN)
@@ -84,7 +85,7 @@ Window = tuple[Int[Tensor, "streams steps"], Int[Tensor, "streams steps"]]
 
 
 @dataclass(frozen=True)
-class Corpus:
+class Corpus(TensorRecord):
     """Streams of equal length, side by side. A window continues where the one before ended.
 
     The text is cut into equal parts. Each token but a stream's first is a target once. Tokens at
@@ -113,9 +114,6 @@ class Corpus:
     @property
     def num_targets(self) -> int:
         return self.num_streams * self.num_steps
-
-    def to(self, device: str | torch.device) -> "Corpus":
-        return Corpus(self.streams.to(device))
 
     def whole_windows(self, steps: int) -> "Corpus":
         """A copy cut to a multiple of `steps`, so that windows have equal weights in an epoch."""

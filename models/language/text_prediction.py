@@ -126,10 +126,7 @@ def mean_log_likelihood(
 
 
 def _language_model(fitted: FittedDraws) -> LanguageModel:
-    if not isinstance(fitted.network, LanguageModel):
-        raise TypeError(
-            f"a {type(fitted.network).__name__} cannot read tokens: give a LanguageModel"
-        )
+    assert isinstance(fitted.network, LanguageModel)
     return fitted.network
 
 

@@ -1,7 +1,7 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -84,7 +84,6 @@ class TabularModel(TrainedModel):
     surprise: Surprise | None = None  # None: of an earlier release
     process: GaussianProcess | None = None  # below the networks
     tuned: bool = False  # whether products fit the machine: not in training, which repeats exactly
-    _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
@@ -152,23 +151,16 @@ class TabularModel(TrainedModel):
             cache_bytes=budget.cache,
         )
 
-    def fitted(self, prune: float) -> Ready:
-        """A variant ready for prediction, prepared at its first use.
-
-        Raises:
-            UnknownVariant: naming the fractions that exist.
-        """
-        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
-            fitted = make_ready(self.network, self.variant(prune).state)
-            if self.encoder.imputation is not None:
-                fitted = replace(fitted, widening=_widening(self.calibration_of(prune)))
-            if not isinstance(fitted, FittedDraws):
-                if (measured := self.variant(prune).samplers) is not None:
-                    fitted = replace(fitted, nodes=measured.nodes)
-                if self.tuned:
-                    fitted = fitted.tuned(self.variant(prune).rounded)
-            self._fitted.setdefault(prune, fitted)
-        return self._fitted[prune]
+    def _prepared(self, prune: float) -> Ready:
+        fitted = make_ready(self.network, self.variant(prune).state)
+        if self.encoder.imputation is not None:
+            fitted = replace(fitted, widening=_widening(self.calibration_of(prune)))
+        if not isinstance(fitted, FittedDraws):
+            if (measured := self.variant(prune).samplers) is not None:
+                fitted = replace(fitted, nodes=measured.nodes)
+            if self.tuned:
+                fitted = fitted.tuned(self.variant(prune).rounded)
+        return fitted
 
     def with_nodes(self, prune: float, nodes: int) -> "TabularModel":
         """The model whose `moments` of a variant have at most so many nodes for each member."""

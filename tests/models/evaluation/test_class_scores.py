@@ -176,15 +176,15 @@ def test_strata_are_added_as_all_their_tables_say() -> None:
 @pytest.mark.parametrize(("rows", "rank"), [(19, 19), (199, 198), (10_000, 9_901)])
 def test_the_highest_flagged_share_is_a_quantile_of_beta(rows: int, rank: int) -> None:
     expected = stats.beta(rows + 1 - rank, rank).isf(0.001)
-    assert highest_flagged(rows, rank, 0.001) == pytest.approx(expected, rel=1e-9)
+    assert highest_flagged(rows, rank) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_highest_mean_has_the_divergence_that_its_error_allows() -> None:
     for mean, rows in ((0.1, 19), (0.0, 200), (0.4, 10_000)):
-        bound = highest_mean(mean, rows, 0.001)
+        bound = highest_mean(mean, rows)
         assert rows * bernoulli_divergence(mean, bound) == pytest.approx(np.log(1000))
         assert bound > mean
-    assert highest_mean(1.0, 50, 0.001) == highest_mean(0.3, 0, 0.001) == 1.0
+    assert highest_mean(1.0, 50) == highest_mean(0.3, 0) == 1.0
 
 
 COVERED = 0.9

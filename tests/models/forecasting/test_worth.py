@@ -71,8 +71,8 @@ def test_errors_tell_how_much_mean_scores_vary(firsts: np.ndarray, phi: float) -
         scores = crps(ours, deviation)
         difference = crps(ours + 0.5 * deviation, deviation) - scores
         means.append((scores.mean(), difference.mean()))
-        of_difference, _ = overlaps.error_of_differences(difference)
-        errors.append((overlaps.error_of_scores(scores), of_difference))
+        of_difference, _ = overlaps.error_of_mean(difference, 1)
+        errors.append((overlaps.error_of_mean(scores)[0], of_difference))
     ratios = np.sqrt(np.mean(np.square(errors), axis=0)) / np.std(means, axis=0)
     assert (ratios > 0.85).all()
     assert (ratios < 1.5).all()
@@ -96,7 +96,7 @@ def test_many_series_of_different_scales_have_the_error_of_their_means() -> None
         parts = [s * np.abs(errors_of(random, firsts)) for s in scales]
         scores = np.stack(parts).flatten()
         means.append(scores.mean())
-        errors.append(overlaps.error_of_scores(scores))
+        errors.append(overlaps.error_of_mean(scores)[0])
     stated = np.sqrt(np.mean(np.square(np.array(errors, float))))
     assert stated / np.std(means) == pytest.approx(1, abs=0.15)
 
