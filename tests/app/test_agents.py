@@ -81,27 +81,6 @@ def test_a_key_that_may_predict_cannot_train(locked: Service) -> None:
     use(locked, made(locked, "reader", Scope.PREDICT), work)
 
 
-def test_owners_see_their_own(locked: Service) -> None:
-    async def start(session: Session) -> Any:
-        table = await session("profile_data", csv=TABLE, name="hers")
-        wanted = {"dataset": table["dataset"], "target": "price", "model": "hers"}
-        return await session("train", **wanted, confirm=True)
-
-    async def look(session: Session) -> None:
-        listed = await session("list_data")
-        assert "hers" not in [one["name"] for one in listed["datasets"]]
-        with pytest.raises(Refused, match="there is no job"):
-            await session("job", job=mine["job"])
-
-    mine = use(locked, made(locked, "anna", Scope.TRAIN), start)
-    use(locked, made(locked, "ben", Scope.TRAIN), look)
-    audit = locked.http.get(
-        "/audit", params={"object": mine["job"]}, headers=bearer(ADMIN_KEY)
-    ).json()
-    (line,) = audit["data"]
-    assert (line["owner"], line["action"]) == ("anna", "job.create")
-
-
 def test_a_wrong_host_a_foreign_page_and_a_large_body_are_refused(service: Service) -> None:
     assert post(service, "list_models", {}).status_code == 200
     answered(post(service, "list_models", {"Host": "evil.example"}), 421)

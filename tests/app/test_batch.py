@@ -114,8 +114,6 @@ def test_there_is_no_result_before_the_job_has_succeeded(own: Service) -> None:
 def test_a_wrong_field_is_named(service: Service) -> None:
     for change, path in (
         ({"prune": 0.3}, "/prune"),
-        ({"samples": 10_001}, "/samples"),
-        ({"intervals": [1.0]}, "/intervals/0"),
         ({"return_draws": True}, "/return_draws"),
         ({"dataset": None}, "/dataset"),
     ):

@@ -117,7 +117,6 @@ def test_what_is_wrong_is_refused_by_its_place(service: Service) -> None:
         (price | {"prune": 0.3, "truth": [1] * 3}, "/prune"),
         (price | {"horizon": 3, "truth": [1] * 3}, "/horizon"),
         ({"model": "price", "inputs": [{}]} | one, "/inputs/0/size"),
-        (price | {"truth": [1] * 3, "more": 1}, "/more"),
     ):
         assert tell(service, 422, **body)["errors"][0]["path"] == path
     tell(service, 404, prediction="pred_none", truth=[1])

@@ -100,8 +100,6 @@ def test_a_wrong_field_is_named(service: Service, dataset: str) -> None:
         ({"method": {"kind": "map"}, "pruning": [0.5]}, "/pruning"),
         ({"method": {"kl": {"direction": "forward"}}}, "/method/prior"),
         ({"training": {"split": {"by": "prize"}}}, "/training/split/by"),
-        ({"training": {"epochs": 0}}, "/training/epochs"),
-        ({"pruning": [0.5, 1.0]}, "/pruning/1"),
         ({"task": "forecasting", "forecast": {"season": [7, 2]}}, "/forecast/season"),
         ({"task": "forecasting", "forecast": {"season": [0, 7]}}, "/forecast/season/0"),
         ({"alias": "3"}, "/alias"),

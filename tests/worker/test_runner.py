@@ -11,7 +11,7 @@ from core.datasets.dataset import Provenance
 from core.jobs.jobs import AcquireSpec, EvaluateSpec, Job, JobStatus
 from models.artifact.files import read_card, read_model
 from models.config import MLEConfig
-from tests.worker.conftest import QUICK, add_line, error_of, stopping_after, train_job
+from tests.worker.conftest import QUICK, add_line, error_of, train_job
 from worker import acquisition
 from worker.runner import JobRunner, describe
 
@@ -66,21 +66,6 @@ def test_an_unknown_error_shows_no_internals() -> None:
     assert code == "internal"
     assert "secret" not in message
     assert describe(MemoryError())[0] == "out_of_memory"
-
-
-def test_a_resumed_job_ends_the_same(context: Context, dataset: str, runner: JobRunner) -> None:
-    train_job(context, dataset)
-    runner.wake()
-    job = train_job(context, dataset)
-    stopping_after(context, 6).wake()
-    assert context.jobs.get(job.id).status == JobStatus.QUEUED
-    assert context.checkpoints.exists(job.id)
-    runner.wake()
-    done = context.jobs.get(job.id)
-    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
-    first, second = (context.registry.path(v) for v in context.registry.versions("line"))
-    for name in ("prune-0.safetensors", "prune-0.5.safetensors"):
-        assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
 def test_a_job_waits_for_a_store_that_is_away(

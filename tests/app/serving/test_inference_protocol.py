@@ -66,11 +66,11 @@ def tensor(name: str, array: np.ndarray | Sequence[Any], datatype: str = "FP64")
     }
 
 
-def price_tensors(rows: int = 3) -> dict[str, dict[str, Any]]:
+def price_tensors() -> dict[str, dict[str, Any]]:
     """The inputs of `price` in JSON, without a missing value."""
     datatypes = {"wood": "BYTES", "wet": "BOOL", "day": "BYTES", "size": "FP64"}
     return {
-        name: tensor(name, np.nan_to_num(a[:rows]) if name == "size" else a[:rows], datatypes[name])
+        name: tensor(name, np.nan_to_num(a) if name == "size" else a, datatypes[name])
         for name, a in INPUTS.items()
     }
 

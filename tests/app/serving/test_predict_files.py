@@ -24,9 +24,9 @@ INPUTS = [
 ]
 
 
-def csv_of(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
+def csv_of(rows: list[dict[str, Any]]) -> str:
     lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
-    return "".join(f"{delimiter.join(line)}\n" for line in lines)
+    return "".join(f"{','.join(line)}\n" for line in lines)
 
 
 def _cell(value: Any) -> str:

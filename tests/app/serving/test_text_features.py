@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
@@ -15,7 +14,6 @@ from models.artifact.files import read_model
 from models.exceptions import InvalidInput
 from models.features.texts import TextEncoder
 from tests.app.running import Service, publish, serving
-from tests.app.serving.wires import close, outputs_of, send_arrow, tensors
 
 ROWS = 600
 GOOD, BAD = ("good", "great", "fine", "lovely"), ("bad", "awful", "poor", "dreadful")
@@ -63,25 +61,6 @@ def test_text_is_left_out_unless_it_is_named(service: Service) -> None:
     changed = service.post(f"/datasets/{job['request']['dataset']}/columns", fix).json()
     job = service.post("/train", {"model": "m", "target": "y", "dataset": changed["id"]}).json()
     assert job["request"]["features"][1] == {"name": "review", "type": "text"}
-
-
-def ask(service: Service, inputs: Any, model: str = "reviews") -> httpx.Response:
-    return service.post("/predict", {"model": model, "inputs": inputs})
-
-
-def test_every_form_of_inputs_gives_the_same(service: Service) -> None:
-    texts = ["a good and lovely thing", "bad, awful"]
-    records = ask(service, [{"x": 0.1, "review": text} for text in texts]).json()
-    assert records["labels"] == ["kept", "returned"]
-    expected = close(records["probabilities"])
-    columns = {"x": [0.1, 0.1], "review": texts}
-    assert ask(service, [[0.1, text] for text in texts]).json()["probabilities"] == expected
-    assert ask(service, columns).json()["probabilities"] == expected
-    arrow = send_arrow(service.http, columns, "application/json", model="reviews")
-    assert arrow.json()["probabilities"] == expected
-    v2 = service.post("/v2/models/reviews/infer", {"inputs": tensors(columns)})
-    flat = np.ravel(records["probabilities"]).tolist()
-    assert outputs_of(v2)["probabilities"]["data"] == close(flat)
 
 
 def test_the_artifact_keeps_hashes_and_no_words(trained: Path, service: Service) -> None:

@@ -94,25 +94,6 @@ def test_a_better_pruned_variant_is_recommended() -> None:
     assert model.recommended_variant == 0.95
 
 
-def test_classes_in_the_callers_words() -> None:
-    random = np.random.default_rng(0)
-    x = random.normal(0, 1, (300, 2))
-    label = np.where(x[:, 0] + x[:, 1] > 0, "above", "below").astype(object)
-    columns = {"a": x[:, 0], "b": x[:, 1], "y": label}
-    model = _train(columns, training=replace(QUICK, epochs=60))
-    answer = model.predict(
-        {"a": np.array([2.0, -2.0]), "b": np.array([2.0, -2.0])}, PredictOptions()
-    )
-    assert answer.labels == ["above", "below"]
-    assert answer.classes == ("above", "below")
-    np.testing.assert_allclose(answer.mean.sum(1), 1)
-    assert answer.entropy is not None
-    np.testing.assert_allclose(
-        answer.entropy["total"], answer.entropy["aleatoric"] + answer.entropy["epistemic"]
-    )
-    assert model.variant(0.0).metrics["accuracy"] > 0.85
-
-
 def test_mixed_columns_with_gaps_constants_and_copies() -> None:
     random = np.random.default_rng(1)
     x = random.normal(0, 1, 300)
