@@ -17,7 +17,7 @@ from torch import Tensor
 from models.inference.bbb import BBBState
 from models.inference.noise import RequestNoise, Sobol
 from models.networks import MLP, Stack
-from models.prediction.compiled.packed import Packed
+from models.prediction.compiled.packed import ACTIVATIONS, Packed
 from models.prediction.local import Layer, LayerMoments, Networks, Scratch, Units
 from models.prediction.pauses import Pause, go_on
 from models.prediction.products import Bfloat16Layer, is_large, product_of, rounds
@@ -160,7 +160,9 @@ class Fitted:
     def packed(self) -> Packed | None:
         """The networks as compiled loops read them; None if these do not take all of them."""
         on_processor = self.state.posterior.loc.device.type == "cpu"
-        return Packed.of(self.groups) if on_processor and all(map(_is_small, self.groups)) else None
+        is_known = self.groups[0].activation in ACTIVATIONS
+        are_taken = on_processor and is_known and all(map(_is_small, self.groups))
+        return Packed.of(self.groups) if are_taken else None
 
     @cached_property
     def operations(self) -> int:

@@ -174,6 +174,15 @@ def test_summaries_of_products(parts: tuple[PartConfig, ...], sampler: str) -> N
         )  # else it is torch's
 
 
+def test_families_and_activations_that_loops_do_not_have_are_left_to_torch() -> None:
+    assert Shape.of(ShapedLikelihood(NUMBERS, "cauchy")) is None  # type: ignore[arg-type]
+    network = _network(2)
+    fitted = make_ready(network, _state(network))
+    assert isinstance(fitted, Fitted)
+    (group,) = fitted.groups
+    assert replace(fitted, groups=(replace(group, activation="softplus"),)).packed is None
+
+
 def test_the_special_functions_have_all_digits(kernels: object) -> None:
     """exp within two ulp; the tail as exactly as a rounded z² in an exponent allows."""
     z = np.linspace(-26, 26, 4001)  # torch loses the digits of smaller tails
