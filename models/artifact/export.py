@@ -213,6 +213,7 @@ class _Exported(nn.Module):
 
 def _fill_caches(model: TabularModel) -> None:
     """Compute the numbers that a graph has as constants, because tracing has no numbers."""
+    _ = model.engine
     if model.process is not None:
         _ = model.process.ready
     if model.encoder.boosted is not None:
