@@ -17,9 +17,10 @@ from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
 from models.tabular.race import Race
+from models.tabular.row_problem import RowProblem
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.progress import Progress, ProgressReporter
-from models.training.stages import Fitting, M, Problem, StageRunner, total_epochs
+from models.training.stages import Fitting, Problem, StageRunner, total_epochs
 
 
 def ignore(progress: Progress) -> None:
@@ -121,8 +122,8 @@ def begin_stages(config: ModelConfig, run: TrainingRun, ranks: Ranks) -> StageRu
 
 
 def fit_problem(
-    problem: Problem[M], stages: StageRunner, *, leads: bool = True
-) -> tuple[M, Problem[M]]:
+    problem: Problem[Any], stages: StageRunner, *, leads: bool = True
+) -> tuple[TrainedModel, Problem[Any]]:
     """The model of a problem, with its card, and the problem that calibrated and scored it.
 
     Args:
@@ -133,7 +134,8 @@ def fit_problem(
         return model, problem
     model = problem.measured(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
-    card |= {"importance": problem.importance(model), "held_out": problem.held_out(model)}
+    if isinstance(problem, RowProblem):
+        card |= {"importance": problem.importance(model), "held_out": problem.held_out(model)}
     return replace(model, card=card), problem
 
 
