@@ -27,16 +27,34 @@ def ignore(progress: Progress) -> None:
     """Reports nothing."""
 
 
+@dataclass(frozen=True)
+class TrainingRun:
+    """How a training reports, stops and saves; by default it does none of these.
+
+    Args:
+        checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
+        checkpoint_seconds: longest time between checkpoints (`checkpoints`). A stage's end
+            and a stop save one, too.
+        checkpoint_prefix: begins the names of files of trainings that share a folder.
+    """
+
+    on_progress: Callable[[Progress], None] = ignore
+    should_stop: Callable[[], bool] = lambda: False
+    checkpoint_dir: Path | None = None
+    checkpoint_seconds: float = LONGEST_SECONDS
+    checkpoint_prefix: str = ""
+
+
+_UNWATCHED = TrainingRun()
+
+
 def train(
     columns: Columns,
     types: Mapping[str, str],
     config: ModelConfig,
-    *,
+    run: TrainingRun = _UNWATCHED,
     device: str = "cpu",
-    on_progress: Callable[[Progress], None] = ignore,
-    should_stop: Callable[[], bool] = lambda: False,
-    checkpoint_dir: Path | None = None,
-    checkpoint_seconds: float = LONGEST_SECONDS,
+    *,
     holidays: Holidays | None = None,
 ) -> TrainedModel:
     """Train a model and its pruned variants; calibrate and score each of them on held-out rows.
@@ -53,32 +71,14 @@ def train(
         columns: feature, target, weight and split columns, as `models.features.columns.Columns`.
         types: the stored type of each column, as in its profile.
         config: every setting filled in by `models.training.recipe.resolve`.
-        checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
-        checkpoint_seconds: longest time between checkpoints (`checkpoints`). A stage's end
-            and a stop save one, too.
         holidays: of the calendar that `forecast.holidays` names.
 
     Raises:
         InvalidData: if the model cannot learn from the rows.
         Diverged: if a number is not finite; nothing is saved then.
-        Stopped: between two mini-batches, once `should_stop` returns True.
+        Stopped: between two mini-batches, once `run.should_stop` returns True.
     """
-    run = TrainingRun(on_progress, should_stop, checkpoint_dir, checkpoint_seconds)
     return train_problem(columns, types, config, run, device, holidays=holidays)[0]
-
-
-@dataclass(frozen=True)
-class TrainingRun:
-    """How a training reports, stops and saves, as the arguments of `train`.
-
-    `checkpoint_prefix` begins the names of files of trainings that share a folder.
-    """
-
-    on_progress: Callable[[Progress], None] = ignore
-    should_stop: Callable[[], bool] = lambda: False
-    checkpoint_dir: Path | None = None
-    checkpoint_seconds: float = LONGEST_SECONDS
-    checkpoint_prefix: str = ""
 
 
 def train_problem(

@@ -22,7 +22,7 @@ from models.likelihoods import Categorical
 from models.networks.sequences import LanguageModel
 from models.randomness import generator
 from models.training.recipe import resolve
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from models.training.trainer import Trainer
 
 SMALL = RecurrentConfig(kind="lstm", hidden=(5, 4))
@@ -69,7 +69,7 @@ def trained(
     training: TrainingConfig = BRIEF,
     **options: Any,
 ) -> BayesianLanguageModel:
-    """A model by the recipe; `options` are of `train`."""
+    """A model by the recipe; `options` are of `TrainingRun`."""
     asked = ModelConfig(
         target="text",
         method=method or BBBConfig(),
@@ -79,4 +79,4 @@ def trained(
         language=LanguageConfig(steps=6),
     )
     config = resolve(asked, [PROFILE], len(lines))
-    return train(column(lines), {"text": "text"}, config, **options)
+    return train(column(lines), {"text": "text"}, config, TrainingRun(**options))
