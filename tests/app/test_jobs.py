@@ -215,3 +215,8 @@ def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) ->
     assert not named["x"]
     chosen = notes(own, columns, weight="w", training=split, features=["x"])
     assert not [note for note in chosen if "customer_id" in note]
+    (dataset,) = (d for d in own.http.get("/datasets").json()["data"] if d["name"] == "m")
+    fix = {"columns": [{"name": "review", "use": True}]}
+    changed = own.post(f"/datasets/{dataset['id']}/columns", fix).json()
+    job = own.post("/train", {"model": "m", "target": "y", "dataset": changed["id"]}).json()
+    assert {"name": "review", "type": "text"} in job["request"]["features"]
