@@ -1,6 +1,10 @@
-"""Data sets in a browser: files by click and drop, findings and fixes."""
+"""Data sets in a browser: files by click and drop, findings and fixes, workbooks."""
 
+import csv
+import random
 import re
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from core.datasets.findings.finding import Code, Finding, Severity, fix_column
 from credence.client.files.media_types import MEDIA_TYPES
 from tests.app.browser import Visit
 from tests.app.running import Service
+from tests.corpus.workbooks import xlsx
 
 STATIC = Path("app/ui/static")
 DROP = """(text) => {
@@ -91,3 +96,117 @@ def test_fixes_that_mend_are_applied_at_once() -> None:
         ],
         "options": {"unique_rows": True},
     }
+
+
+FLATS = 120
+UNKNOWN_YEARS = range(7, FLATS, 20)
+"""Rows whose year is written as -999."""
+
+
+@pytest.fixture
+def flats(tmp_path: Path) -> Path:
+    """What a spreadsheet in German writes: semicolons, decimal commas, Windows-1252."""
+    rng = random.Random(0)
+    lines = ["Nr;Straße;Fläche;Baujahr;Stand;Miete"]
+    for row in range(FLATS):
+        area = rng.uniform(30, 150)
+        year = -999 if row in UNKNOWN_YEARS else rng.randint(1900, 2020)
+        street = rng.choice(("Ahornweg", "Königsallee", "Marktplatz"))
+        rent = round(10 * area + rng.gauss(0, 40))
+        lines.append(f"{1000 + row};{street};{area:.1f};{year};2026;{rent}".replace(".", ","))
+    file = tmp_path / "wohnungen.csv"
+    file.write_text("\r\n".join(lines) + "\r\n", encoding="cp1252")
+    return file
+
+
+def drop(page: Page, service: Service, file: Path) -> None:
+    page.goto(f"{service.url}/ui/datasets")
+    page.get_by_label("Drop a file here, or click to choose one").set_input_files(file)
+
+
+def at_data_set(page: Page, before: str = "") -> str:
+    """The id of the data set whose page is shown; not the one of before."""
+    expect(page).to_have_url(re.compile("/ui/datasets/ds_"))
+    if before:
+        expect(page).not_to_have_url(re.compile(before))
+    page.wait_for_load_state()
+    return page.url.rpartition("/")[2]
+
+
+def row_of(page: Page, column: str) -> str:
+    """The line of a column in the table of columns."""
+    return page.locator(
+        "table.profile tr", has=page.get_by_role("rowheader", name=column)
+    ).inner_text()
+
+
+@pytest.mark.pages
+def test_a_click_fixes_and_the_data_set_trains(service: Service, visit: Visit, flats: Path) -> None:
+    page = visit.page
+    drop(page, service, flats)
+    first = at_data_set(page)
+    expect(page.get_by_role("rowheader", name="Straße")).to_be_visible()
+    sentinel = page.locator(".finding", has_text="-999")
+    expect(sentinel.locator(".badge")).to_have_text("warning")
+    assert "Not used" in row_of(page, "Nr")
+
+    page.get_by_role("button", name="Read “-999” in “Baujahr” as missing").click()
+    mended = at_data_set(page, first)
+    expect(page.locator(".finding", has_text="-999")).to_have_count(0)
+    assert f"{len(UNKNOWN_YEARS)} (" in row_of(page, "Baujahr")
+    about = service.http.get(f"/datasets/{mended}").json()
+    year = next(column for column in about["columns"] if column["name"] == "Baujahr")
+    assert (year["missing"], year["min"] >= 1900) == (len(UNKNOWN_YEARS), True)
+
+    page.get_by_role("link", name="Train on this").click()
+    page.get_by_label("Column to predict").select_option(label="Miete (number)")
+    expect(page.get_by_role("checkbox", name="Nr")).not_to_be_checked()
+    expect(page.get_by_role("checkbox", name="Baujahr")).to_be_checked()
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page).to_have_url(re.compile("/ui/jobs/job_"))
+    job = service.http.get(f"/jobs/{page.url.rpartition('/')[2]}").json()
+    service.post(f"/jobs/{job['id']}/cancel")
+    assert job["request"]["dataset"] == mended
+    assert "Nr" not in [feature["name"] for feature in job["request"]["features"]]
+
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+HEADER = ("id", "day", "wet", "size", "wood")
+ROWS = (
+    ("007", date(2026, 1, 5), True, 0.5, "oak"),
+    ("008", date(2026, 1, 6), False, None, "ash"),
+    ("009", date(2026, 1, 7), True, 10_000.0, "oak"),
+)
+
+
+def workbook(**sheets: Sequence[Sequence[Any]]) -> Any:
+    """An Excel file, as a browser's user chooses it."""
+    return {"name": "rows.xlsx", "mimeType": XLSX, "buffer": xlsx(sheets)()}
+
+
+def page_of(visit: Visit, service: Service) -> Page:
+    page = visit.go(f"{service.url}/ui/predict?model=price&version=1")
+    page.get_by_label("Paste or drop many rows").check()
+    return page
+
+
+@pytest.mark.pages
+def test_a_workbook_is_read_by_the_service(service: Service, visit: Visit) -> None:
+    page = page_of(visit, service)
+    page.get_by_label("Threshold").fill("20")
+    page.locator("#file").set_input_files(workbook(May=[HEADER, *ROWS]))
+    expect(page.locator("#results tbody tr")).to_have_count(3)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    lines = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    inputs = [
+        {"size": size, "wood": wood, "wet": wet, "day": day.isoformat()}
+        for _, day, wet, size, wood in ROWS
+    ]
+    body = {"model": "price", "version": 1, "inputs": inputs, "exceeds": [20.0]}
+    answer = service.post("/predict", body).json()
+    assert [line["id"] for line in lines] == ["007", "008", "009"]
+    assert [float(line["mean"]) for line in lines] == pytest.approx(answer["mean"])
+    chances = answer["exceeds"][0]["probability"]
+    assert [float(line["exceeds_20"]) for line in lines] == pytest.approx(chances)
+    assert page.locator("#results tr.flagged th").all_inner_texts() == ["3"]

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from html import unescape
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,7 +11,8 @@ import pandas as pd
 import pytest
 
 from credence import AsyncClient, Client
-from credence.types import Json
+from credence.client.summaries import job_html, model_html
+from credence.types import Json, Version
 from tests.credence.conftest import TINY
 from tests.credence.running import Service
 
@@ -86,3 +89,17 @@ def test_the_same_methods_are_awaited(service: Service, truth: Json) -> None:
             assert (await model.card())["model"] == "small"
 
     asyncio.run(ask())
+
+
+EVIL = "<script>alert('x')</script>"
+
+
+def test_no_text_becomes_markup(client: Client, version: Version) -> None:
+    hostile: Any = {**version, "target": EVIL, "aliases": [EVIL], "notes": [EVIL], "task": EVIL}
+    hostile["baselines"] = [{"kind": EVIL, "metrics": {}, "seconds": 0.0, "rows": 1}]
+    assert "<script" not in model_html(hostile, 'http://x"><script>')
+    job: Any = {**client.job(version["job"]), "status": "failed", "model": EVIL, "kind": EVIL}
+    job["error"] = {"code": EVIL, "message": EVIL}
+    page = job_html(job, "http://x")
+    assert "<script" not in page
+    assert EVIL in unescape(page)
