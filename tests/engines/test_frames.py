@@ -1,12 +1,16 @@
-"""Predictions of the rows of Ray, Spark, Dask and DuckDB, with their real workers."""
+"""Predictions of the rows of Ray, Spark, Dask and DuckDB, and of files, with their real workers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from core.exceptions import Invalid
+from credence.bulk.runners import RUNNERS
+from credence.bulk.scoring import predict_files
 from credence.scoring.model import LoadedModel
 from tests.engines.conftest import OPTIONS, check, skip_without
 
@@ -92,3 +96,33 @@ def test_a_function_of_duckdb_gives_a_struct(
         assert {wood for wood, *_ in means} == {"oak", "ash", None}
         with pytest.raises(Invalid, match="/sample: unknown field"):
             engine.register(connection, model, sample=3)
+
+
+@pytest.mark.parametrize("engine", ["local", "ray", "spark"])
+def test_parts_are_tasks(  # noqa: PLR0917 - fixtures
+    engine: str,
+    model: LoadedModel,
+    rows: pa.Table,
+    wanted: pa.Table,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    skip_without(engine)
+    if engine == "ray":
+        request.getfixturevalue("ray_cluster")
+    for number, start in enumerate(range(0, 500, 125)):
+        pq.write_table(rows.slice(start, 125), tmp_path / f"{number}.parquet")
+    folder, seen = tmp_path / "to", list[int]()
+    runner, source = RUNNERS[engine], str(tmp_path / "*.parquet")
+    for _ in range(2):  # the second time two parts are missing
+        done = predict_files(
+            model, source, folder, OPTIONS, runner=runner, keep=["key"], show=seen.append
+        )
+        assert done == sum(seen) == 500
+        parts = sorted(folder.glob("part-*"))
+        found = pa.concat_tables(map(pq.read_table, parts))
+        assert found["key"].to_pylist() == list(range(500))
+        check(found.to_pylist(), wanted)
+        seen.clear()
+        for part in parts[:2]:
+            part.unlink()

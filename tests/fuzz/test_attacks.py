@@ -9,8 +9,7 @@ from tests.app.cards import publish_all
 from tests.fuzz import raw
 from tests.fuzz.api import attack, operations
 from tests.fuzz.bombs import LIMIT, bombs
-from tests.fuzz.sending import explode, sent_mutated
-from tests.fuzz.target import Target, attacked
+from tests.fuzz.target import Target, attacked, explode, sent_mutated
 
 
 @pytest.fixture(scope="session")

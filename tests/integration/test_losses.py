@@ -8,7 +8,6 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.integration.load import asking
 from tests.integration.stack import (
     LONG_RUNNING,
     PROJECT,
@@ -20,7 +19,7 @@ from tests.integration.stack import (
     pages,
     wait_until,
 )
-from tests.integration.work import predict, train, wait
+from tests.integration.work import asking, predict, train, wait
 
 BUSY_EPOCHS = 1000  # some seconds: long enough to be hit in the middle
 

@@ -15,8 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.ports import free_port
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "docker" / "prometheus"

@@ -8,8 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core.context import Context
 from core.jobs.jobs import JobStatus
-from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import free_port, wait_until
 from tests.worker.conftest import ENDLESS, QUICK, train_job, wait_for, worker
 
 pytestmark = pytest.mark.stack

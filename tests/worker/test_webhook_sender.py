@@ -22,8 +22,7 @@ from core.webhooks.signing import new_secret
 from core.webhooks.webhooks import Delivery
 from tests.core.conftest import predict_spec
 from tests.core.webhooks.receiving import Receiving, receiver
-from tests.ports import free_port, wait_for_port
-from tests.waiting import wait_until
+from tests.waiting import free_port, wait_for_port, wait_until
 from tests.worker.conftest import add_line, opened, train_job
 from worker.metrics import WorkerMetrics
 from worker.webhook_sender import WebhookSender

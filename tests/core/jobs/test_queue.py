@@ -15,8 +15,7 @@ from core.exceptions import Unavailable
 from core.jobs.queue import QUEUE, RUN_JOB, Queue, celery_options
 from core.settings import Settings, load_settings
 from tests.core.sources.certificates import certificate
-from tests.ports import free_port, wait_for_port
-from tests.waiting import wait_until
+from tests.waiting import free_port, wait_for_port, wait_until
 
 
 @pytest.fixture(params=["filesystem", pytest.param("redis", marks=pytest.mark.stack)])

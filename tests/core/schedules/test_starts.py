@@ -17,7 +17,7 @@ from core.schedules.schedules import Schedules, When
 from core.schedules.starts import Starts
 from models.config import ModelConfig
 from models.evaluation.gate import GateConfig
-from tests.core.together import at_once
+from tests.core.conftest import at_once
 
 NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 

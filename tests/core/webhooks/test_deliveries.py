@@ -17,8 +17,7 @@ from core.webhooks.event_types import EventType
 from core.webhooks.outbox import tell, tell_once
 from core.webhooks.receivers import read_rules
 from core.webhooks.webhooks import KEPT_DAYS, Delivery, Webhooks
-from tests.core.conftest import owner
-from tests.core.together import at_once
+from tests.core.conftest import at_once, owner
 
 RULES = read_rules("hooks.example.org")
 URL = "https://hooks.example.org/credence"

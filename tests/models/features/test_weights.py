@@ -12,7 +12,7 @@ from models.features.categories import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
-from tests.models.nested import assert_close
+from tests.models.conftest import assert_close
 
 ROWS = 150
 RANDOM = np.random.default_rng(0)
