@@ -1,6 +1,5 @@
 """Jobs in the browser, with a real worker behind them: watched to the end, cancelled, resumed."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,23 +57,6 @@ def test_a_running_job_is_cancelled_and_resumed(worked: Service, visit: Visit) -
     expect(page.get_by_role("log")).to_contain_text("queued: resumed", timeout=SOON)
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#job .badge")).to_have_text("cancelled", timeout=SOON)
-
-
-def test_a_failed_job_says_what_to_do_on_both_pages(worked: Service, visit: Visit) -> None:
-    body = {"model": "wild", "data": {"columns": regression_columns()}, "target": "price"}
-    wild = {"optimizer": "sgd", "learning_rate": 100.0, "gradient_clip": 1e6, "epochs": 20}
-    body |= {"training": wild, "network": {"kind": "mlp", "hidden": [50, 50]}}
-    job = worked.post("/train", body).json()["id"]
-    page = visit.go(f"{worked.url}/ui/jobs/{job}")
-    expect(page.locator("#job .badge")).to_have_text("failed", timeout=SOON)
-    expect(page.get_by_role("alert")).to_contain_text("diverged")
-    expect(page.get_by_role("link", name="Change and train again")).to_be_visible()
-    expect(page.get_by_role("button", name="Resume")).to_have_count(0)  # it would diverge again
-    page.goto(worked.url)
-    attention = page.locator(".attention")
-    expect(attention).to_contain_text("Training wild failed")
-    attention.get_by_role("link").click()
-    expect(page).to_have_url(re.compile(job))
 
 
 def test_a_schedule_is_run_and_says_why_the_alias_moved(worked: Service, visit: Visit) -> None:

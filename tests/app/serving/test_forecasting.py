@@ -116,13 +116,6 @@ def test_one_series_and_tensors_are_forecast(service: Service, version: dict[str
     assert "series" not in found
 
 
-def test_an_evaluation_is_a_back_test(service: Service, version: dict[str, Any]) -> None:
-    request = {"version": 1, "dataset": version["dataset"]}
-    metrics = done(service, service.post("/models/sales/evaluate", request))["metrics"]
-    assert metrics["origins"] == 60 - 8 - HORIZON + 1
-    assert metrics["mase"] > 0
-
-
 def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any]) -> None:
     """A stored forecast, of which two steps have come; and the same from the history again."""
     forecast = ask(service, store=True, seed=version["training"]["seed"])

@@ -108,19 +108,6 @@ def test_a_full_queue_answers_503_and_when_to_come_back(make_service: MakeServic
     assert predict(service, inputs=[ROW] * 10, samples=51).status_code == 200
 
 
-def test_other_routes_answer_while_the_engine_is_busy(make_service: MakeService) -> None:
-    service = make_service()
-    predict(service)
-    release = block(service)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(predict, service)
-        for path in ("/health/live", "/models", "/jobs", "/metrics"):
-            assert service.http.get(path).status_code == 200
-        assert not waiting.done(), "all were answered before the prediction"
-        release.set()
-        assert waiting.result().status_code == 200
-
-
 def test_predictions_survive_the_loss_of_the_database(make_service: MakeService) -> None:
     service = make_service()
     assert predict(service, version="champion").status_code == 200

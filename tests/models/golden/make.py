@@ -63,7 +63,11 @@ ORJSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 def ask(model: TrainedModel, request: Json) -> Json:
-    """The answer of `POST /predict`; `adapted` of the request is what labels have taught."""
+    """The answer of `POST /predict`, as the service makes it: JSON goes in, and JSON comes out.
+
+    Args:
+        request: `adapted` in it is what labels have taught.
+    """
     given = dict(request)
     inputs, future, adapted = (given.pop(name, None) for name in ("inputs", "future", "adapted"))
     options = model.resolve(TypeAdapter(PredictOptions).validate_python(given))

@@ -62,6 +62,8 @@ class JitterState(State):
 
 
 class Jitter(PointEstimates):
+    """A method that nobody registered: the fit of `map`, and a Gaussian of one width around it."""
+
     settings, stored = JitterConfig, JitterState
 
     def finish(self, fit: Fit, stages: Stages) -> Finished:
