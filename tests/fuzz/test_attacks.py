@@ -9,7 +9,8 @@ from tests.app.cards import publish_all
 from tests.fuzz import raw
 from tests.fuzz.api import attack, operations
 from tests.fuzz.bombs import LIMIT, bombs
-from tests.fuzz.target import Target, attacked, explode, sent_mutated
+from tests.fuzz.mutations import explode, sent_mutated
+from tests.fuzz.target import Target, attacked
 
 
 @pytest.fixture(scope="session")
