@@ -11,9 +11,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from core.access.callers import Caller, View
+from core.clock import now
 from core.context import Context, open_context
 from core.database.database import Database, migrate
-from core.database.schema import Base
+from core.database.schema import Base, VersionRow
 from core.datasets.datasets import Datasets
 from core.jobs.jobs import Claim, Job, Jobs
 from core.jobs.results import Results
@@ -253,3 +254,19 @@ def states(jobs: Jobs, job: Job) -> list[str]:
 
 def statuses(jobs: Jobs, whole: Job) -> list[str]:
     return [part.status.value for part in jobs.parts(whole.id)]
+
+
+NAMES = ("log_likelihood", "squared_error", "mae", "crps", "epistemic_share", "pit", "uncertainty")
+
+
+def version_row(number: int, **description: Any) -> VersionRow:
+    """A version of the model `square`."""
+    return VersionRow(
+        model="square",
+        version=number,
+        description=description,
+        dataset="ds_1",
+        job="job_1",
+        artifact_key=f"models/square/{number}",
+        created_at=now(),
+    )

@@ -36,16 +36,12 @@ def check(*command: str) -> None:
 
 
 @pytest.mark.stack
-def test_the_configuration_is_valid() -> None:
+def test_the_configuration_is_valid_and_alerts_fire_and_clear_as_their_tests_say() -> None:
     promtool = program("promtool")
     check(promtool, "check", "config", str(PROMETHEUS / "prometheus.yml"))
     check(promtool, "check", "rules", "--lint-fatal", *map(str, RULES))
+    check(promtool, "test", "rules", *map(str, TESTS))
     check(program("amtool"), "check-config", str(ALERTMANAGER / "alertmanager.yml"))
-
-
-@pytest.mark.stack
-def test_alerts_fire_and_clear_as_their_tests_say() -> None:
-    check(program("promtool"), "test", "rules", *map(str, TESTS))
 
 
 def test_every_alert_is_shown_to_fire_and_to_clear_again() -> None:

@@ -17,7 +17,6 @@ from tests.app.browser import Visit
 from tests.app.running import Service
 from tests.corpus.workbooks import xlsx
 
-STATIC = Path("app/ui/static")
 DROP = """(text) => {
   const carried = new DataTransfer();
   carried.items.add(new File([text], "dropped.csv"));
@@ -35,7 +34,7 @@ def tells_of(page: Page, name: str, rows: int) -> None:
 
 
 def test_the_browser_knows_the_suffixes_that_the_command_line_knows() -> None:
-    script = (STATIC / "media_types.js").read_text()
+    script = Path("app/ui/static/media_types.js").read_text()
     assert dict(re.findall(r'^  "(\.\w+)": "(.+)",$', script, re.MULTILINE)) == MEDIA_TYPES
 
 
@@ -118,11 +117,6 @@ def flats(tmp_path: Path) -> Path:
     return file
 
 
-def drop(page: Page, service: Service, file: Path) -> None:
-    page.goto(f"{service.url}/ui/datasets")
-    page.get_by_label("Drop a file here, or click to choose one").set_input_files(file)
-
-
 def at_data_set(page: Page, before: str = "") -> str:
     """The id of the data set whose page is shown; not the one of before."""
     expect(page).to_have_url(re.compile("/ui/datasets/ds_"))
@@ -141,8 +135,8 @@ def row_of(page: Page, column: str) -> str:
 
 @pytest.mark.pages
 def test_a_click_fixes_and_the_data_set_trains(service: Service, visit: Visit, flats: Path) -> None:
-    page = visit.page
-    drop(page, service, flats)
+    page = visit.go(f"{service.url}/ui/datasets")
+    page.get_by_label("Drop a file here, or click to choose one").set_input_files(flats)
     first = at_data_set(page)
     expect(page.get_by_role("rowheader", name="Straße")).to_be_visible()
     sentinel = page.locator(".finding", has_text="-999")

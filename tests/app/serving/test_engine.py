@@ -20,13 +20,7 @@ from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import RowPrediction
 from tests.app.serving.test_batching import Model, assert_equal, at, truth
 
-OPTIONS: dict[str, Any] = {
-    "seed": 1,
-    "sampler": "monte_carlo",
-    "top": 10,
-    "horizon": 1,
-    "samples": 10,
-}
+OPTIONS: Any = {"samples": 10, "seed": 1, "sampler": "monte_carlo", "top": 10, "horizon": 1}
 LARGE = 32
 PATIENCE = 120.0
 
