@@ -108,7 +108,6 @@ class PartSettings(TypedDict, total=False):
     hidden: Sequence[int]
     inputs: Literal["plain", "piecewise", "none"]
     boosted: bool
-    skip: bool
     kl_weight: float | None
 
 

@@ -1,8 +1,8 @@
 """What older versions wrote, and how it is read today.
 
 Requests for settings that were taken out are refused. Stored versions whose posterior is an
-ordinary one still predict, and the setting is ignored; those with members that share weights, or
-with the likelihood "student", are refused, too.
+ordinary one still predict, and the setting is ignored; those with members that share weights or
+have a linear path around their layers, or with the likelihood "student", are refused, too.
 """
 
 from typing import Any
@@ -25,11 +25,11 @@ def no_sharpening(method: Any) -> Any:
     return {name: value for name, value in method.items() if name != "sharpening"}
 
 
-def no_sharing(part: Any) -> Any:
-    """Drop `sharing` and `networks`, which parts of a network had.
+def as_plain_part(part: Any) -> Any:
+    """Drop `sharing`, `networks` and `skip`, which parts of a network had.
 
     Raises:
-        ValueError: for members with shared weights.
+        ValueError: for members with shared weights or a linear path.
     """
     if not isinstance(part, dict):
         return part
@@ -39,7 +39,13 @@ def no_sharing(part: Any) -> Any:
             f"that had them is {LAST_RELEASE}: leave out sharing and networks, so that each member "
             "has its own"
         )
-    return {name: value for name, value in part.items() if name not in ("sharing", "networks")}
+    if part.get("skip"):
+        raise ValueError(
+            "the linear path around the hidden layers (skip) was taken out after release "
+            f"{LAST_RELEASE}: leave skip out"
+        )
+    removed = ("sharing", "networks", "skip")
+    return {name: value for name, value in part.items() if name not in removed}
 
 
 def no_student(likelihood: Any) -> Any:

@@ -7,7 +7,7 @@ from annotated_types import Interval, Len
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from models.config.ranges import STRICT, Width, kind_or
-from models.older_versions import no_sharing
+from models.older_versions import as_plain_part
 
 Activation = Literal["relu", "tanh", "silu", "gelu"]
 
@@ -18,9 +18,8 @@ class PartConfig:
 
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
     inputs. `boosted` adds the outputs of boosted trees, which only a training that chooses its
-    recipe has; with `inputs` "none" the part reads nothing else. `skip` adds a linear path from the
-    inputs around the hidden layers. `kl_weight` replaces the weight of the KL in the method's
-    settings.
+    recipe has; with `inputs` "none" the part reads nothing else. `kl_weight` replaces the weight of
+    the KL in the method's settings.
     """
 
     __pydantic_config__ = STRICT
@@ -28,7 +27,6 @@ class PartConfig:
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] = (64,)
     inputs: Literal["plain", "piecewise", "none"] = "piecewise"
     boosted: bool = False
-    skip: bool = False
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
 
 
@@ -45,7 +43,8 @@ class MLPConfig:
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] | None = None
     activation: Activation = "relu"
     parts: (
-        Annotated[tuple[Annotated[PartConfig, BeforeValidator(no_sharing)], ...], Len(1, 32)] | None
+        Annotated[tuple[Annotated[PartConfig, BeforeValidator(as_plain_part)], ...], Len(1, 32)]
+        | None
     ) = None
 
 

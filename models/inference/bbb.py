@@ -36,7 +36,6 @@ from models.inference.point import (
     point_of_members,
     repeated,
 )
-from models.layers.layer import Layer
 from models.likelihoods import Likelihood, ShapedLikelihood
 from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
 from models.networks.network import fan_in
@@ -372,7 +371,7 @@ def prior_groups(
     Args:
         separate_outputs: each output of the last layer has its own scale, for outputs of different
             meaning such as mean and log-variance.
-        per_input: the weights that leave one input share a scale, also those of a linear path.
+        per_input: the weights that leave one input share a scale.
 
     Raises:
         ValueError: for scales per input of a network that is no MLP.
@@ -388,27 +387,20 @@ def prior_groups(
 
 
 def _part(members: int, network: Network, separate_outputs: bool, per_input: bool) -> PartGroups:
-    """The groups of each tensor in turn; the layers that read the inputs share theirs."""
+    """The groups of each tensor in turn."""
     layers = network.layers
-    reading: list[Layer] = []  # the layers that read the inputs
-    giving = [layers[-1]]  # the layers that give the outputs
-    if isinstance(network, MLP):
-        path = [] if network.skip is None else [network.skip]
-        reading = [*path, network.dense[0]] if per_input else []
-        giving += path
     tensors: list[TensorGroups] = []
-    start, first, of_inputs = 0, 0, -1
+    start = 0
     for layer in layers:
         for name, shape in layer.shapes().items():
-            if len(shape) == 2 and layer in reading and name.endswith(".weight"):
-                of_inputs = first if of_inputs < 0 else of_inputs
-                groups = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
-            elif separate_outputs and layer in giving:
+            if per_input and layer is layers[0] and name.endswith(".weight"):
+                groups = TensorGroups(start, (1, shape[0], shape[1]))
+            elif separate_outputs and layer is layers[-1]:
                 # The outputs come last in a bias, and before the inputs in a weight.
                 outputs = math.prod(shape[:-1]) if name.endswith(".weight") else math.prod(shape)
-                groups = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1), first)
+                groups = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1))
             else:
-                groups = TensorGroups(start, (1, math.prod(shape), 1), first)
+                groups = TensorGroups(start, (1, math.prod(shape), 1))
             tensors.append(groups)
-            start, first = groups.stop, max(first, groups.first + groups.count)
+            start = groups.stop
     return PartGroups(members, tuple(tensors))

@@ -23,7 +23,7 @@ Source: Ritter et al. 2018 (a scalable Laplace approximation), §3; Martens and 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -66,7 +66,7 @@ class Place:
     @property
     def shape(self) -> tuple[int, int]:
         """Outputs, and inputs with the constant one of the biases."""
-        return self.layer.out_features, self.layer.in_features + self.layer.biased
+        return self.layer.out_features, self.layer.in_features + 1
 
     @property
     def stop(self) -> int:
@@ -139,41 +139,34 @@ def _last_layer(network: Network, weights: Weights, x: Float[Tensor, "rows input
     last = network.layers[-1]
     assert isinstance(last, Dense)
     outputs = network(weights, x).double()
-    bare = replace(network, skip=None) if isinstance(network, MLP) else network
     identity = torch.eye(last.in_features).to(x)
     through = {last.weight: identity, last.bias: identity.new_zeros(last.in_features)}
-    read = bare({**weights, **through}, x).double()
-    return Pass(outputs, {last.name: _with_one(read, last)}, lambda g: {last.name: g})
+    read = network({**weights, **through}, x).double()
+    return Pass(outputs, {last.name: _with_one(read)}, lambda g: {last.name: g})
 
 
 def _all_layers(network: MLP, weights: Weights, x: Float[Tensor, "rows inputs"]) -> Pass:
     inputs, slopes, y = {}, [], x
     for layer in network.dense[:-1]:
-        inputs[layer.name] = _with_one(y, layer)
+        inputs[layer.name] = _with_one(y)
         z = layer(weights, y)
         y = ACTIVATIONS[network.activation](z)
         slopes.append(SLOPES[network.activation](z))
     last = network.dense[-1]
-    inputs[last.name] = _with_one(y, last)
-    outputs = last(weights, y)
-    if network.skip is not None:
-        inputs[network.skip.name] = _with_one(x, network.skip)
-        outputs = outputs + network.skip(weights, x)
+    inputs[last.name] = _with_one(y)
 
     def gradients(roots: Roots) -> dict[str, Tensor]:
         by_layer, g = {last.name: roots}, roots
-        if network.skip is not None:
-            by_layer[network.skip.name] = roots
         for i in range(len(slopes), 0, -1):
             g = (g @ weights[network.dense[i].weight]) * slopes[i - 1]
             by_layer[network.dense[i - 1].name] = g
         return by_layer
 
-    return Pass(outputs, inputs, gradients)
+    return Pass(last(weights, y), inputs, gradients)
 
 
-def _with_one(a: Float[Tensor, "rows inputs"], layer: Dense) -> Float[Tensor, "rows _"]:
-    return torch.cat([a, a.new_ones(len(a), 1)], dim=1) if layer.biased else a
+def _with_one(a: Float[Tensor, "rows inputs"]) -> LayerInputs:
+    return torch.cat([a, a.new_ones(len(a), 1)], dim=1)
 
 
 def is_exact(likelihood: Likelihood) -> bool:
@@ -324,9 +317,8 @@ class Curvature:
 
     def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
         gradients = read.gradients(roots)
-        for name, place in self._places.items():
-            a, g, sums = read.inputs[name], gradients[name], self._sums[name]
-            for key, value in self._terms(a, g, weights, place).items():
+        for name, sums in self._sums.items():
+            for key, value in self._terms(read.inputs[name], gradients[name], weights).items():
                 sums[key] = sums[key] + value if key in sums else value
 
     def spectra(self) -> dict[str, Spectrum]:
@@ -338,9 +330,9 @@ class Curvature:
                     of_inputs, right = _eigen(inputs)
                     of_outputs, left = _eigen(outputs / rows)
                     values = torch.outer(of_outputs, of_inputs)
-                    spectra[name] = Spectrum(place.start, place.layer.biased, values, left, right)
+                    spectra[name] = Spectrum(place.start, True, values, left, right)
                 case {"squares": squares}:
-                    values = in_order(squares, place).unsqueeze(1)
+                    values = in_order(squares).unsqueeze(1)
                     spectra[name] = Spectrum(place.start, False, values)
                 case {"products": products}:
                     values, vectors = _eigen(products)
@@ -348,7 +340,7 @@ class Curvature:
         return spectra
 
 
-def _kron(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
+def _kron(a: LayerInputs, g: Roots, weights: RowWeights) -> Sums:
     flat, repeated = g.flatten(0, 1), weights.repeat(len(g)).unsqueeze(1)
     return {
         "inputs": (a * weights.unsqueeze(1)).mT @ a,
@@ -357,29 +349,25 @@ def _kron(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
     }
 
 
-def _diagonal(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
+def _diagonal(a: LayerInputs, g: Roots, weights: RowWeights) -> Sums:
     return {"squares": (g.square().sum(0) * weights.unsqueeze(1)).mT @ a.square()}
 
 
-def _full(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
-    j = in_order((g.unsqueeze(3) * a.unsqueeze(1)).flatten(0, 1), place)
+def _full(a: LayerInputs, g: Roots, weights: RowWeights) -> Sums:
+    j = in_order((g.unsqueeze(3) * a.unsqueeze(1)).flatten(0, 1))
     j = j * weights.sqrt().repeat(len(g)).unsqueeze(1)
     return {"products": j.mT @ j}
 
 
-_TERMS: Mapping[str, Callable[[LayerInputs, Roots, RowWeights, Place], Sums]] = {
+_TERMS: Mapping[str, Callable[[LayerInputs, Roots, RowWeights], Sums]] = {
     "kron": _kron,
     "diagonal": _diagonal,
     "full": _full,
 }
 
 
-def in_order(
-    matrix: Float[Tensor, "*rows outputs columns"], place: Place
-) -> Float[Tensor, "*rows size"]:
+def in_order(matrix: Float[Tensor, "*rows outputs columns"]) -> Float[Tensor, "*rows size"]:
     """Flatten to the order of the weight vector: the weights, then the biases."""
-    if not place.layer.biased:
-        return matrix.flatten(-2)
     return torch.cat([matrix[..., :-1].flatten(-2), matrix[..., -1]], dim=-1)
 
 

@@ -17,16 +17,13 @@ Outputs = Float[Tensor, "*samples2 batch outputs"]
 def affine(
     x: Batch,
     weight: Float[Tensor, "*samples2 outputs inputs"],
-    bias: Float[Tensor, "*samples2 outputs"] | None,
+    bias: Float[Tensor, "*samples2 outputs"],
 ) -> Float[Tensor, "*samples3 batch outputs"]:
     """Return x Wᵀ + b; the sample axis may be on the weights, on `x` or on both."""
     if weight.ndim == 2:
         return linear(x, weight, bias)
     if len(weight) == 1:  # a batched product of one sample would copy its gradient
-        only = None if bias is None else bias[0]
-        return linear(x, weight[0], only).view(1, -1, weight.shape[-2])
-    if bias is None:
-        return torch.bmm(x.expand(len(weight), -1, -1), weight.mT)
+        return linear(x, weight[0], bias[0]).view(1, -1, weight.shape[-2])
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
 
 
@@ -36,21 +33,20 @@ class Dense(Layer):
 
     in_features: int
     out_features: int
-    biased: bool = True
 
     @property
     def fan_in(self) -> int:
         return self.in_features
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes: dict[str, tuple[int, ...]] = {self.weight: (self.out_features, self.in_features)}
-        if self.biased:
-            shapes[self.bias] = (self.out_features,)
-        return shapes
+        return {
+            self.weight: (self.out_features, self.in_features),
+            self.bias: (self.out_features,),
+        }
 
     def __call__(self, weights: Weights, x: Batch) -> Outputs:
         """Compute one batched product; the sample axis may be on the weights, on `x` or on both."""
-        return affine(x, weights[self.weight], weights[self.bias] if self.biased else None)
+        return affine(x, weights[self.weight], weights[self.bias])
 
     def moments(self, loc: Weights, variance: Weights, x: Batch) -> tuple[Outputs, Outputs]:
         """Mean xμ + b and variance x²σ² + σ_b² of the pre-activations: exact for each row.

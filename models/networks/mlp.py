@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -12,7 +11,6 @@ from torch.nn import functional
 
 from models.config import MLPConfig
 from models.layers.dense import Dense
-from models.layers.layer import gaussian_draw
 from models.networks.network import Batch, LocallyDrawn, Masks, Noise, Outputs, init_layers
 from models.posteriors.layout import Weights
 
@@ -42,29 +40,21 @@ def gain_of(activation: str) -> float:
 
 @dataclass(frozen=True)
 class MLP(LocallyDrawn):
-    """A multilayer perceptron: dense layers with an activation between them.
-
-    `skip` is a linear path from the inputs around all hidden layers to the outputs.
-    """
+    """A multilayer perceptron: dense layers with an activation between them."""
 
     dense: tuple[Dense, ...]
     activation: str = "relu"
-    skip: Dense | None = None
 
     @classmethod
-    def build(
-        cls, config: MLPConfig, in_features: int, out_features: int, *, skip: bool = False
-    ) -> "MLP":
-        """Build the network. Without hidden layers it is linear, and a linear path adds nothing."""
+    def build(cls, config: MLPConfig, in_features: int, out_features: int) -> "MLP":
+        """Build the network. Without hidden layers it is linear."""
         widths = [in_features, *(config.hidden or ()), out_features]
         dense = tuple(Dense(f"dense{i}", *pair) for i, pair in enumerate(pairwise(widths)))
-        path = Dense("skip", in_features, out_features, biased=False)
-        return cls(dense, config.activation, path if skip and len(dense) > 1 else None)
+        return cls(dense, config.activation)
 
-    @cached_property
+    @property
     def layers(self) -> tuple[Dense, ...]:
-        """The last dense layer is the last one."""
-        return self.dense if self.skip is None else (self.skip, *self.dense)
+        return self.dense
 
     @property
     def num_outputs(self) -> int:
@@ -86,29 +76,18 @@ class MLP(LocallyDrawn):
         return [layer.out_features for layer in self.dense]
 
     def init(self, generator: Generator) -> dict[str, Tensor]:
-        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015).
-
-        A linear path starts at 0.
-        """
-        weights = init_layers(self.dense, gain_of(self.activation), generator)
-        if self.skip is None:
-            return weights
-        return {name: torch.zeros(shape) for name, shape in self.skip.shapes().items()} | weights
+        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
+        return init_layers(self.dense, gain_of(self.activation), generator)
 
     def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for i, layer in enumerate(self.dense[:-1]):
             y = activation(layer(weights, y))
             y = y if masks is None else y * masks[i]
-        y = self.dense[-1](weights, y)
-        return y if self.skip is None else y + self.skip(weights, x)
+        return self.dense[-1](weights, y)
 
     def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for layer, block in zip(self.dense[:-1], noise[:-1], strict=True):
             y = activation(layer.local(loc, variance, y, block))
-        mean, spread = self.dense[-1].moments(loc, variance, y)
-        if self.skip is not None:
-            path = self.skip.moments(loc, variance, x)
-            mean, spread = mean + path[0], spread + path[1]
-        return gaussian_draw(mean, spread, noise[-1])
+        return self.dense[-1].local(loc, variance, y, noise[-1])

@@ -113,6 +113,5 @@ def _mask(orders: Sequence[Tensor], layout: Layout, layers: Layers, share: float
         dropped = order[max(1, round(share * len(order))) :]
         mask[layer.weight][dropped] = False
         mask[following.weight][:, dropped] = False
-        if layer.biased:
-            mask[layer.bias][dropped] = False
+        mask[layer.bias][dropped] = False
     return kept

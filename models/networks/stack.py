@@ -256,7 +256,7 @@ def _members(part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: i
     columns = _columns(part, inputs)
     hidden = MLPConfig(hidden=part.hidden, activation=config.activation)
     width = inputs.width if columns is None else len(columns)
-    network = MLP.build(hidden, width, num_outputs, skip=part.skip)
+    network = MLP.build(hidden, width, num_outputs)
     return Members(network, part.members, columns, part.kl_weight)
 
 

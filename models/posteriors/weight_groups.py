@@ -27,13 +27,10 @@ class TensorGroups:
 
     Args:
         start: position of the tensor's first value within a member.
-        first: number of the tensor's first group within a member. Tensors with the same number
-            share their groups.
     """
 
     start: int
     shape: tuple[int, int, int]
-    first: int
 
     @cached_property
     def count(self) -> int:
@@ -59,18 +56,22 @@ class PartGroups:
     @cached_property
     def num_groups(self) -> int:
         """Groups of one member."""
-        return max(each.first + each.count for each in self.tensors)
+        return sum(self.tensor_counts)
 
     @cached_property
     def is_whole(self) -> bool:
         """Whether each group is one slice of the vector."""
-        separate = self.num_groups == len(self.tensors)
-        return self.members == 1 and separate and all(each.count == 1 for each in self.tensors)
+        return self.members == 1 and all(each.count == 1 for each in self.tensors)
 
     @cached_property
     def tensor_sizes(self) -> list[int]:
         """Weights of each tensor of a member; together all of its weights, in this order."""
         return [each.stop - each.start for each in self.tensors]
+
+    @cached_property
+    def tensor_counts(self) -> list[int]:
+        """Groups of each tensor of a member; together all of its groups, in this order."""
+        return [each.count for each in self.tensors]
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Groups:
     @classmethod
     def whole(cls, part_sizes: Sequence[int]) -> "Groups":
         """One group for each part."""
-        return cls(tuple(PartGroups(1, (TensorGroups(0, (1, n, 1), 0),)) for n in part_sizes))
+        return cls(tuple(PartGroups(1, (TensorGroups(0, (1, n, 1)),)) for n in part_sizes))
 
     @cached_property
     def part_sizes(self) -> list[int]:
@@ -110,18 +111,15 @@ class Groups:
         sizes = torch.zeros(sum(self.part_counts), dtype=torch.float64)
         tensors = (each for part in self.parts for each in part.tensors)
         for each, of_groups in zip(tensors, self.views_of_groups(sizes), strict=True):
-            of_groups.add_(each.shape[1])
+            of_groups.fill_(each.shape[1])
         return Constant(tuple(sizes.tolist()))
 
     def sums(self, values: Vector) -> PerGroup:
         """Sum the values of each group."""
         views, parts = self.views(values), []
         for part in self.parts:
-            sums: dict[int, Tensor] = {}
-            for each in part.tensors:  # in the order of their first groups
-                total = next(views).sum(2).flatten(1)
-                sums[each.first] = sums[each.first] + total if each.first in sums else total
-            parts.append(torch.cat(list(sums.values()), dim=1).flatten())
+            sums = [next(views).sum(2).flatten(1) for _ in part.tensors]
+            parts.append(torch.cat(sums, dim=1).flatten())
         return torch.cat(parts)
 
     def square_sums(self, values: Vector) -> PerGroup:
@@ -146,9 +144,10 @@ class Groups:
         parts = torch.split_with_sizes(by_group, self.part_counts)
         for part, values in zip(self.parts, parts, strict=True):
             rows = values.view(part.members, -1)
-            for each in part.tensors:
+            pieces = torch.split_with_sizes(rows, part.tensor_counts, 1)
+            for each, piece in zip(part.tensors, pieces, strict=True):
                 outer, _, inner = each.shape
-                yield rows.narrow(1, each.first, each.count).view(part.members, outer, 1, inner)
+                yield piece.view(part.members, outer, 1, inner)
 
     def by_part(self, by_group: PerGroup) -> Float[Tensor, "parts"]:
         """Sum the groups of each part."""

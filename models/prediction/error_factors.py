@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from models.prediction.answers.questions import outputs
-from models.prediction.declared_outputs import Output
+from models.prediction.declared_outputs import Part
 from models.prediction.default_sampler.errors import TOTALS
 from models.prediction.summary import Summary
 
@@ -82,18 +82,15 @@ def factor_at(factors: Factors, samples: int) -> float:
     return float(np.interp(math.log(samples), np.log(known), ratios))
 
 
-_OTHER_UNITS = {
-    output.name
-    for output in outputs()
-    if isinstance(output, Output)
-    and output.unit in ("target squared", "probability squared", "nats", "per target", "costs")
-}
-"""Outputs whose errors `target_mc_error` does not bound."""
-_QUANTILES = {
-    output.name
-    for output in outputs()
-    if isinstance(output, Output) and output.unit == "target" and output.name != "mean"
-}
+def _names(unit: str) -> set[str]:
+    """The names of outputs with this unit, of rows and of parts."""
+    each = (one.outputs if isinstance(one, Part) else (one,) for one in outputs())
+    return {output.name for some in each for output in some if output.unit == unit}
+
+
+_BOUNDED = _names("target") | _names("probability")
+"""Outputs whose errors `target_mc_error` bounds."""
+_QUANTILES = _names("target") - {"mean", "deviation"}
 
 
 def worst_error(summary: Summary) -> float:
@@ -103,8 +100,8 @@ def worst_error(summary: Summary) -> float:
     do quantiles of whole numbers: with any number of samples some row's jumps from one to the next.
     """
     each = [summary, *(part for part in summary.parts.values() if len(part.errors) > 1)]
-    left_out = _OTHER_UNITS | (_QUANTILES if summary.get("closed") else set())
-    errors = [v for one in each for name, v in one.errors.items() if name not in left_out]
+    bounded = _BOUNDED - _QUANTILES if summary.get("closed") else _BOUNDED
+    errors = [v for one in each for name, v in one.errors.items() if name in bounded]
     if not errors:
         return math.inf
     return float(np.nanmax([np.nanmax(values) for values in errors]))

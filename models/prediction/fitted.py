@@ -17,14 +17,14 @@ from torch import Tensor
 from models.inference.bbb import BBBState
 from models.inference.noise import RequestNoise, Sobol
 from models.networks import MLP, Stack
-from models.prediction.compiled.packed import Packed
+from models.prediction.compiled.packed import ACTIVATIONS, Packed
 from models.prediction.local import Layer, LayerMoments, Networks, Scratch, Units
 from models.prediction.pauses import Pause, go_on
 from models.prediction.products import Bfloat16Layer, is_large, product_of, rounds
 
-# Weights of a layer in small networks: of 128 units after 128, and of a first layer or linear path,
-# which goes by rows, not by samples. The products of larger ones take longer than what is around
-# them: they are not stacked, have products of their own, and are not for compiled loops.
+# Weights of a layer in small networks: of 128 units after 128, and of a first layer, which goes by
+# rows, not by samples. The products of larger ones take longer than what is around them: they are
+# not stacked, have products of their own, and are not for compiled loops.
 MAX_WEIGHTS, MAX_FIRST = 2**14, 2**16
 
 # Largest share of operations that pruning may leave for the smaller network to be used: selecting
@@ -160,7 +160,9 @@ class Fitted:
     def packed(self) -> Packed | None:
         """The networks as compiled loops read them; None if these do not take all of them."""
         on_processor = self.state.posterior.loc.device.type == "cpu"
-        return Packed.of(self.groups) if on_processor and all(map(_is_small, self.groups)) else None
+        is_known = self.groups[0].activation in ACTIVATIONS
+        are_taken = on_processor and is_known and all(map(_is_small, self.groups))
+        return Packed.of(self.groups) if are_taken else None
 
     @cached_property
     def operations(self) -> int:
@@ -359,10 +361,8 @@ def _count(share: slice) -> int:
 
 def _is_small(group: Networks) -> bool:
     first, *later = group.layers
-    by_row = [first] if group.path is None else [first, group.path]
-    return all(layer.num_weights <= MAX_FIRST for layer in by_row) and all(
-        layer.num_weights <= MAX_WEIGHTS for layer in later
-    )
+    are_small = (layer.num_weights <= MAX_WEIGHTS for layer in later)
+    return first.num_weights <= MAX_FIRST and all(are_small)
 
 
 def _prepared(network: MLP, state: BBBState, reads: Tensor | slice | None) -> Networks:
@@ -374,21 +374,14 @@ def _prepared(network: MLP, state: BBBState, reads: Tensor | slice | None) -> Ne
     posterior = state.posterior
     loc, variance = map(network.layout.unflatten, posterior.distribution().moments())
     layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.dense)
-    path = None if network.skip is None else LayerMoments.of(network.skip, loc, variance)
     widths = tuple(network.noise_widths())
-    whole = Networks(layers, network.activation, path, widths, reads=reads)
+    whole = Networks(layers, network.activation, widths, reads=reads)
     if posterior.mask is None:
         return whole
     inputs, *units = _live_units(network, posterior.mask)
     pairs = zip(layers, (inputs, *units), units, strict=False)
     selected = tuple(layer.select(*ends) for layer, *ends in pairs)
-    smaller = replace(
-        whole,
-        layers=selected,
-        path=None if path is None else path.select(inputs, None),
-        live=units,
-        reads=_among(reads, inputs),
-    )
+    smaller = replace(whole, layers=selected, live=units, reads=_among(reads, inputs))
     return smaller if smaller.operations <= _WORTH_SELECTING * whole.operations else whole
 
 
@@ -414,22 +407,16 @@ def _stacked(networks: Sequence[Networks]) -> tuple[Networks, ...]:
 def _are_alike(one: Networks, other: Networks) -> bool:
     """Whether the networks can be stacked; units of their own remain in pruned ones."""
     pruned = one.live is not None or other.live is not None
-    same_path = (one.path is None) == (other.path is None)
-    alike = one.widths == other.widths and one.reads is other.reads and same_path
-    return alike and not pruned
+    return one.widths == other.widths and one.reads is other.reads and not pruned
 
 
 def _stack(networks: Sequence[Networks]) -> Networks:
-    def stacked(layers: Sequence[Layer | None]) -> LayerMoments | None:
-        dense = [layer for layer in layers if isinstance(layer, LayerMoments)]
-        return LayerMoments.stacked(dense) if dense else None
-
-    each = (
-        stacked(layers) for layers in zip(*(network.layers for network in networks), strict=True)
+    each = zip(*(network.layers for network in networks), strict=True)
+    layers = tuple(
+        LayerMoments.stacked([layer for layer in alike if isinstance(layer, LayerMoments)])
+        for alike in each
     )
-    layers = tuple(layer for layer in each if layer is not None)
-    path = stacked([network.path for network in networks])
-    return replace(networks[0], layers=layers, path=path, members=len(networks))
+    return replace(networks[0], layers=layers, members=len(networks))
 
 
 def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:
@@ -447,10 +434,7 @@ def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:
         kept[i + 1] &= alive
     for i in reversed(range(len(kept) - 1)):
         kept[i] &= kept[i + 1].any(0).unsqueeze(1)
-    inputs = kept[0].any(0)
-    if network.skip is not None:
-        inputs |= weights[network.skip.weight].any(0)
-    return [_indices(inputs), *(_indices(layer.any(0)) for layer in kept[1:]), None]
+    return [*(_indices(layer.any(0)) for layer in kept), None]
 
 
 def _indices(alive: Bool[Tensor, "units"]) -> Int[Tensor, "live"] | None:

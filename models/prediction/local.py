@@ -75,10 +75,8 @@ class LayerMoments:
 
     @classmethod
     def of(cls, layer: Dense, loc: Weights, variance: Weights) -> "LayerMoments":
-        """Stack one layer's part of a network's moments; without a bias it is 0."""
+        """Stack one layer's part of a network's moments."""
         weight = torch.stack([loc[layer.weight], variance[layer.weight]]).unsqueeze(0)
-        if not layer.biased:
-            return cls(weight, weight.new_zeros(1, 2, 1, layer.out_features))
         bias = torch.stack([loc[layer.bias], variance[layer.bias]])
         return cls(weight, bias.view(1, 2, 1, -1))
 
@@ -156,24 +154,10 @@ class Scratch:
 
 
 @dataclass(frozen=True)
-class First:
-    """What all samples share of a pass over some rows.
-
-    Args:
-        units: moments of the first layer's pre-activations, members × rows × units.
-        path: moments of what the linear path adds to the outputs, members × rows × outputs.
-    """
-
-    units: Gaussian
-    path: Gaussian | None
-
-
-@dataclass(frozen=True)
 class Networks:
     """Networks of equal shape that follow each other among the members of a posterior.
 
     Args:
-        path: a linear path from the inputs to the outputs, without bias.
         widths: normals that a whole network needs per sample, layer by layer.
         live: the units that remain in each layer after pruning; None means all of all layers.
         reads: the inputs that the networks read; None means all.
@@ -181,7 +165,6 @@ class Networks:
 
     layers: tuple[Layer, ...]
     activation: str
-    path: LayerMoments | None
     widths: tuple[int, ...]
     live: Sequence[Units] | None = None
     reads: Tensor | slice | None = None
@@ -207,7 +190,6 @@ class Networks:
             Networks(
                 tuple(layer.member(m) for layer in stacked),
                 self.activation,
-                None if self.path is None else self.path.member(m),
                 self.widths,
                 reads=self.reads,
             )
@@ -225,26 +207,23 @@ class Networks:
         pairs = zip(noise, self.live, strict=True)
         return tuple(block if units is None else block[..., units] for block, units in pairs)
 
-    def first(self, x: Float[Tensor, "rows inputs"]) -> First:
-        """What is the same for all samples, computed once."""
-        path = None if self.path is None else self._of_rows(self.path, x)
-        return First(self._of_rows(self.layers[0], x), path)
-
-    def _of_rows(self, layer: Layer, x: Float[Tensor, "rows inputs"]) -> Gaussian:
+    def first(self, x: Float[Tensor, "rows inputs"]) -> Gaussian:
+        """Moments of the first layer's pre-activations, which all samples share."""
+        layer = self.layers[0]
         pair = x.new_empty(self.members, 2, *x.shape)
         pair[:, 0] = x
         out = x.new_empty(self.members, 2, len(x), layer.width)
         layer.into(pair, out)
         return out[:, 0], out[:, 1]
 
-    def outputs(self, first: First, noise: Noise, scratch: Scratch) -> Gaussian:
+    def outputs(self, first: Gaussian, noise: Noise, scratch: Scratch) -> Gaussian:
         """Moments of the outputs given draws of the hidden layers, members × samples × rows × _.
 
         Args:
             noise: standard normals for every layer, members × samples × units.
             scratch: buffers to work in. They also hold the result: the next call overwrites it.
         """
-        mean, variance = (part.unsqueeze(1) for part in first.units)
+        mean, variance = (part.unsqueeze(1) for part in first)
         for layer, block in zip(self.layers[1:], noise, strict=False):
             samples, (rows, units) = block.shape[1], mean.shape[2:]
             x = scratch.inputs(self.members, samples * rows, units)
@@ -255,25 +234,20 @@ class Networks:
             out = scratch.outputs(self.members, samples * rows, layer.width)
             layer.into(x, out)
             mean, variance = (out[:, i].view(self.members, samples, rows, -1) for i in range(2))
-        if first.path is not None:
-            mean.add_(first.path[0].unsqueeze(1))
-            variance.add_(first.path[1].unsqueeze(1))
         shape = (-1, noise[-1].shape[1], -1, -1)
         return mean.expand(shape), variance.expand(shape)
 
-    def moments(self, first: First) -> Gaussian:
+    def moments(self, first: Gaussian) -> Gaussian:
         """Moments of the outputs without sampling, members × rows × outputs.
 
         Exact up to the second layer's inputs, and so for at most one hidden layer. Later layers
         approximate: units count as independent, and their pre-activations as Gaussian.
         """
-        mean, variance = first.units
+        mean, variance = first
         for layer in self.layers[1:]:
             units = activation_moments(self.activation, mean, variance)
             mean, variance = layer.of_gaussian(*units)
-        if first.path is None:
-            return mean, variance
-        return mean + first.path[0], variance + first.path[1]
+        return mean, variance
 
 
 # Moments of an activation

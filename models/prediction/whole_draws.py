@@ -134,8 +134,7 @@ def evaluate(
     for i, layer in enumerate(network.dense[:-1]):
         y = IN_PLACE[network.activation](layer(functions.weights, y))
         y = y if functions.masks is None else y * functions.masks[i]
-    y = network.dense[-1](functions.weights, y)
-    return y if network.skip is None else y + network.skip(functions.weights, x)
+    return network.dense[-1](functions.weights, y)
 
 
 def linearised(
@@ -193,6 +192,4 @@ def _of_mlp(
         if layer is network.dense[-1]:
             break
         y, change = ACTIVATIONS[network.activation](z), SLOPES[network.activation](z) * slope
-    if network.skip is None:
-        return z + slope
-    return z + slope + network.skip(drawn, x)
+    return z + slope

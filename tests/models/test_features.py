@@ -18,6 +18,7 @@ from models.config import (
     LaplaceConfig,
     MLPConfig,
     ModelConfig,
+    PartConfig,
     StoredConfig,
     TrainingConfig,
 )
@@ -191,7 +192,10 @@ GONE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("settings", GONE)
+PATH = {"network": {"parts": [{"hidden": [8], "skip": True}]}}
+
+
+@pytest.mark.parametrize("settings", [*GONE, PATH])
 def test_a_request_is_told_what_to_use_instead(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"taken out after release 0\.1: (leave|take)"):
         TypeAdapter(ModelConfig).validate_python({"target": "text"} | settings)
@@ -201,6 +205,16 @@ def test_a_request_is_told_what_to_use_instead(settings: dict[str, Any]) -> None
 def test_a_stored_configuration_is_read_without_it(settings: dict[str, Any]) -> None:
     read = TypeAdapter(StoredConfig).validate_python({"target": "text"} | settings)
     assert read == ModelConfig(target="text")
+
+
+def test_a_stored_part_is_read_without_its_path_unless_it_has_one() -> None:
+    stored = TypeAdapter(StoredConfig)
+    part = {"hidden": [8], "skip": False, "sharing": "none", "networks": 1}
+    read = stored.validate_python({"target": "y", "network": {"parts": [part]}})
+    parts = (PartConfig(hidden=(8,)),)
+    assert read == ModelConfig(target="y", network=MLPConfig(parts=parts))
+    with pytest.raises(ValidationError, match=r"taken out after release 0\.1: leave skip out"):
+        stored.validate_python({"target": "y"} | PATH)
 
 
 def test_the_full_curvature_is_of_the_last_layer_alone() -> None:

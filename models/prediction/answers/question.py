@@ -29,7 +29,7 @@ class Question:
     """A question that predictive mixtures answer.
 
     Args:
-        option: that asks it; empty if every request does.
+        option: that asks it.
         tasks: of models that answer it.
         outputs: what the answer has.
         of_mixture: values by name, with a row each, from the calibrated mixture of some rows. None:
@@ -54,7 +54,7 @@ class Question:
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""
-        return not self.option or bool(getattr(options, self.option))
+        return bool(getattr(options, self.option))
 
 
 def at_values(mixture: NumberMixture, values: Sequence[float]) -> Float[Tensor, "values rows"]:

@@ -273,7 +273,7 @@ def _network(
 ) -> tuple[object, ...]:
     """The arguments of the kernels that describe the networks, of some members or of all."""
     columns = packed.columns(x.shape[1])
-    of_members = columns, packed.shapes, packed.depths, packed.paths
+    of_members = columns, packed.shapes, packed.depths
     if members is not None:
         of_members = tuple(one[members] for one in of_members)
     return (

@@ -31,37 +31,31 @@ class Packed:
     Args:
         groups: the networks.
         activation: its number.
-        shapes: of each layer of each network: inputs, outputs, start of its block in `weights`. A
-            linear path is the layer after the last.
-        depths: layers without the linear path.
-        paths: 1 with a linear path, else 0.
+        shapes: of each layer of each network: inputs, outputs, start of its block in `weights`.
+        depths: of each network, its layers.
     """
 
     groups: tuple[Networks, ...]
     activation: int
     shapes: Int64[np.ndarray, "members layers 3"]
     depths: Int64[np.ndarray, "members"]
-    paths: Int64[np.ndarray, "members"]
     weights: Float32[np.ndarray, "_"]
     _columns: dict[int, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, groups: tuple[Networks, ...]) -> "Packed":
         networks = [network for group in groups for network in group.each]
-        shapes = np.zeros(
-            (len(networks), 1 + max(len(network.layers) for network in networks), 3), np.int64
-        )
+        depths = np.array([len(network.layers) for network in networks], np.int64)
+        shapes = np.zeros((len(networks), depths.max(), 3), np.int64)
         blocks, start = [], 0
         for m, network in enumerate(networks):
-            for i, layer in enumerate((*network.layers, network.path)):
+            for i, layer in enumerate(network.layers):
                 if isinstance(layer, LayerMoments):
                     shapes[m, i] = *layer.weight.shape[:1:-1], start
                     blocks.append(_block(layer))
                     start += len(blocks[-1])
-        depths = np.array([len(network.layers) for network in networks], np.int64)
-        paths = np.array([network.path is not None for network in networks], np.int64)
         activation = ACTIVATIONS.index(groups[0].activation)
-        return cls(groups, activation, shapes, depths, paths, np.concatenate(blocks))
+        return cls(groups, activation, shapes, depths, np.concatenate(blocks))
 
     @cached_property
     def outputs(self) -> int:

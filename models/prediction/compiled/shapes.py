@@ -83,7 +83,7 @@ class Shape:
     @classmethod
     def of(cls, likelihood: object) -> "Shape | None":
         """None for likelihoods that kernels do not compute."""
-        if not isinstance(likelihood, ShapedLikelihood):
+        if not isinstance(likelihood, ShapedLikelihood) or likelihood.family not in _NUMBERED:
             return None
         target, scale = likelihood.target, likelihood.target.scale
         if not isinstance(scale, IdentityScale | LogScale):

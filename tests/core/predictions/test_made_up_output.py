@@ -38,7 +38,7 @@ def half_range(
 @pytest.fixture
 def prediction(monkeypatch: pytest.MonkeyPatch) -> RowPrediction:
     """Of two rows N(0, 1) and N(1, 4), with the outputs that nothing else knows."""
-    made_up = Question("", NUMBERS, (RANGE, WIDTHS), half_range)
+    made_up = Question("intervals", NUMBERS, (RANGE, WIDTHS), half_range)
     monkeypatch.setattr(questions, "QUESTIONS", (*questions.QUESTIONS, made_up))
     options = PredictOptions(intervals=(0.5, 0.9), sampler="monte_carlo")
     means, noise = torch.tensor([[0.0, 1.0]]).double(), torch.tensor([[1.0, 4.0]]).double()

@@ -41,7 +41,7 @@ from models.networks.sequences import LanguageModel
 from models.prediction.options import PredictOptions
 from models.randomness import generator
 from models.training.recipe import resolve
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from models.training.trainer import Trainer
 
 SMALL = RecurrentConfig(kind="lstm", hidden=(5, 4))
@@ -88,7 +88,7 @@ def trained(
     training: TrainingConfig = BRIEF,
     **options: Any,
 ) -> BayesianLanguageModel:
-    """A model by the recipe; `options` are of `train`."""
+    """A model by the recipe; `options` are of `TrainingRun`."""
     asked = ModelConfig(
         target="text",
         method=method or BBBConfig(),
@@ -98,7 +98,7 @@ def trained(
         language=LanguageConfig(steps=6),
     )
     config = resolve(asked, [PROFILE], len(lines))
-    return train(column(lines), {"text": "text"}, config, **options)
+    return train(column(lines), {"text": "text"}, config, TrainingRun(**options))
 
 
 LINES = random_lines(60)

@@ -119,11 +119,11 @@ def test_a_language_model_is_the_torch_modules_with_one_tied_tensor(samples: int
     torch.testing.assert_close(*pairs)
 
 
-# Two parts: three members that read four of six columns around a linear path, two linear members.
+# Two parts: three members that read four of six columns, two linear members that read all.
 CONFIG = MLPConfig(
     activation="tanh",
     parts=(
-        PartConfig(members=3, hidden=(5, 4), inputs="plain", skip=True),
+        PartConfig(members=3, hidden=(5, 4), inputs="plain"),
         PartConfig(members=2, hidden=(), inputs="piecewise"),
         PartConfig(members=1, hidden=(7,), inputs="piecewise"),
     ),

@@ -30,7 +30,7 @@ def test_a_pruned_weight_is_zero_without_variance() -> None:
     assert q.num_weights == 2
 
 
-GROUPS = Groups((PartGroups(1, (TensorGroups(0, (1, 4, 1), 0), TensorGroups(4, (1, 5, 1), 1))),))
+GROUPS = Groups((PartGroups(1, (TensorGroups(0, (1, 4, 1)), TensorGroups(4, (1, 5, 1)))),))
 NOISE = torch.randn(9, dtype=torch.float64, generator=generator(0, "noise"))
 MASK = torch.arange(9) % 3 > 0
 

@@ -20,7 +20,7 @@ from models.posteriors.priors import (
 from models.posteriors.weight_groups import Groups, PartGroups, TensorGroups
 
 MIXTURE = ScaleMixturePrior(0.25, 1.5, 0.01)
-SIX, THREE = TensorGroups(0, (1, 6, 1), 0), TensorGroups(6, (1, 3, 1), 1)
+SIX, THREE = TensorGroups(0, (1, 6, 1)), TensorGroups(6, (1, 3, 1))
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> N
     [(DEEP, "sobol", 3), (DEEP, "moments", 40), (SHALLOW, "monte_carlo", 1)],
 )
 def test_members_of_any_shapes(parts: tuple[PartConfig, ...], samples: int, sampler: str) -> None:
-    """With linear paths, inputs of their own, and fewer samples than members."""
+    """With inputs of their own, and fewer samples than members."""
     network, likelihood = _network(2, parts=parts), HeteroscedasticGaussian()
     state = _state(network)
     _assert_equal(*_both(network, likelihood, state, rows=4, samples=samples, sampler=sampler))
@@ -172,6 +172,15 @@ def test_summaries_of_products(parts: tuple[PartConfig, ...], sampler: str) -> N
         assert any(
             (found[name] != plain[name]).any() for name in plain.values
         )  # else it is torch's
+
+
+def test_families_and_activations_that_loops_do_not_have_are_left_to_torch() -> None:
+    assert Shape.of(ShapedLikelihood(NUMBERS, "cauchy")) is None  # type: ignore[arg-type]
+    network = _network(2)
+    fitted = make_ready(network, _state(network))
+    assert isinstance(fitted, Fitted)
+    (group,) = fitted.groups
+    assert replace(fitted, groups=(replace(group, activation="softplus"),)).packed is None
 
 
 def test_the_special_functions_have_all_digits(kernels: object) -> None:

@@ -27,11 +27,11 @@ from models.prediction.summary import Summary
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
 DEEP = (
-    PartConfig(members=3, hidden=(8, 6), skip=True),
+    PartConfig(members=3, hidden=(8, 6)),
     PartConfig(members=2, hidden=(5,), inputs="plain"),
 )
 SHALLOW = (
-    PartConfig(members=3, hidden=(8,), skip=True),
+    PartConfig(members=3, hidden=(8,)),
     PartConfig(members=2, hidden=(), inputs="plain"),
 )
 

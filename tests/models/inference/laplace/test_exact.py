@@ -168,8 +168,8 @@ def noise(name: str) -> torch.Generator:
     return generator(0, name)
 
 
-def mlp(outputs: int, *, skip: bool = True) -> MLP:
-    return MLP.build(MLPConfig(hidden=(4, 3), activation="tanh"), 2, outputs, skip=skip)
+def mlp(outputs: int) -> MLP:
+    return MLP.build(MLPConfig(hidden=(4, 3), activation="tanh"), 2, outputs)
 
 
 def normal_network(name: str, *shape: int) -> Tensor:
@@ -284,20 +284,17 @@ def test_kronecker_factors_are_sums_over_the_rows() -> None:
         own = jacobians[:, :, place.start : place.stop]
         size = place.layer.in_features * place.layer.out_features
         matrix = own[..., :size].unflatten(-1, (place.layer.out_features, -1))
-        if place.layer.biased:
-            g = own[..., size:]  # ∂f/∂b is the gradient in the layer's outputs
-        else:  # of the linear path, whose outputs are the network's
-            g = torch.eye(2, dtype=torch.float64).expand(FEW_ROWS, 2, 2)
+        g = own[..., size:]  # ∂f/∂b is the gradient in the layer's outputs
         a = torch.einsum("nkoi,nko->nki", matrix, g) / g.square().sum(-1, keepdim=True)
         a = a[:, 0]
-        a = torch.cat([a, torch.ones(FEW_ROWS, 1).double()], 1) if place.layer.biased else a
+        a = torch.cat([a, torch.ones(FEW_ROWS, 1).double()], 1)
         information = fisher_by_hessian(likelihood, read.outputs)
         outer = torch.einsum("n,nko,nkl,nlp->op", COUNTS, g, information, g)
         inputs = (a * COUNTS[:, None]).mT @ a
         wanted = torch.kron(outer / COUNTS.sum(), inputs)
         # The position in the vector of each weight of the matrix (outputs, inputs and bias).
         numbers = torch.arange(len(wanted)).view(place.shape).float()
-        order = in_order(numbers, place).long()
+        order = in_order(numbers).long()
         # The covariance is in float32: its inverse loses digits with the largest eigenvalue.
         scale = float(wanted.abs().max())
         torch.testing.assert_close(
