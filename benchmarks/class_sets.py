@@ -42,7 +42,7 @@ from models.evaluation.class_sets import (
     fit_sets,
 )
 from models.evaluation.conformal_rank import conformal_rank
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 
 MOST_ROWS = 4_000  # of a data set, so that a run takes minutes
 GENERATED = {"two": 2, "three": 3, "five": 5, "ten": 10, "twenty": 20}  # classes

@@ -24,7 +24,7 @@ from benchmarks.pictures import picture
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.class_scores import auroc
 from models.features.columns import ColumnProfile, Columns
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
 from models.training.recipe import resolve

@@ -23,7 +23,7 @@ from benchmarks import data, results
 from benchmarks.samplers import digits, fit
 from models.evaluation.class_scores import auroc
 from models.evaluation.detector import Detector
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture, variance
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel

@@ -17,8 +17,8 @@ import torch
 from models.config import Json
 from models.features.columns import Columns, convert, level_text
 from models.features.feature_encoder import FeatureEncoder
-from models.features.moments import by_frequency
 from models.features.targets import present
+from models.features.weighted import by_frequency
 from models.networks.pruning import signal_to_noise
 from models.variant import Variant
 

@@ -29,8 +29,6 @@ from models.features.columns import (
 )
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
-from models.prediction.answers import questions
-from models.prediction.default_sampler.record import Candidate
 from models.prediction.options import (
     DEFAULT_SAMPLES,
     BatchOptions,
@@ -38,7 +36,9 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
+from models.prediction.outputs import questions
 from models.prediction.prediction import ClassName
+from models.prediction.sampler_measurement.record import Candidate
 from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_row
 from models.variant import Variant

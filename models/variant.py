@@ -11,8 +11,8 @@ from models.evaluation.detector import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.expectation import Promise
 from models.inference.method import State
-from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import Rounding
+from models.prediction.sampler_measurement.record import MeasuredSamplers
 
 PrunedBy = Literal["weights", "units"]
 

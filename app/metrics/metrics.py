@@ -35,7 +35,7 @@ from core.predictions.feedback import Rolling
 from core.process.memory_budget import MemoryBudget
 from core.telemetry import tracing
 from core.telemetry.exposition import register_process
-from models.prediction.answers.reasons import REASONS
+from models.prediction.outputs.reasons import REASONS
 from models.prediction.prediction import Prediction, RowPrediction
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from app.schemas.common import DatasetId, Json, ModelName, Reference, Response
 from app.schemas.datasets import AnySource
 from core.offline.destination import Destination
 from models.config import ColumnName
-from models.prediction.answers.reasons import Code
 from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
+from models.prediction.outputs.reasons import Code
 
 MAX_DEADLINE_MS = 600_000  # longer than any client keeps a connection
 

@@ -25,8 +25,8 @@ from examples.bike_hires import HEADER, rows
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
-from models.prediction.answers.contributions import PARTS
 from models.prediction.options import PredictOptions, Sampler
+from models.prediction.outputs.contributions import PARTS
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

@@ -20,7 +20,7 @@ from models.evaluation.reliability import (
     equal_widths,
     expected_calibration_error,
 )
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.likelihoods.number_mixture import NumberMixture
 
 METHODS = 5

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from models.joint.answer import JointPrediction
-from models.prediction.answers.forecasts import GROUPS
 from models.prediction.declared_outputs import LEVEL, MC_ERRORS, Declared, Output, Part, at, of_task
+from models.prediction.outputs.forecasts import GROUPS
 from models.prediction.prediction import Prediction, RowPrediction
 from models.prediction.summary import Summary
 

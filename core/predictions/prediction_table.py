@@ -18,8 +18,6 @@ from core.predictions.document import adapted_levels
 from models.exceptions import InvalidInput
 from models.features.columns import level_text
 from models.joint.answer import JointPrediction
-from models.prediction.answers.forecasts import GROUP, GROUPS, TOTALS
-from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.declared_outputs import (
     ROW_OUTPUTS,
     Declared,
@@ -28,6 +26,8 @@ from models.prediction.declared_outputs import (
     at,
     in_columns,
 )
+from models.prediction.outputs.forecasts import GROUP, GROUPS, TOTALS
+from models.prediction.outputs.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction, RowPrediction
 from models.prediction.summary import Summary
 

@@ -13,9 +13,9 @@ from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
 from models.joint.model import JointModel
-from models.prediction.answers.contributions import PARTS
-from models.prediction.answers.reasons import Reason
 from models.prediction.options import DEFAULT_SAMPLES, Costs, PredictOptions
+from models.prediction.outputs.contributions import PARTS
+from models.prediction.outputs.reasons import Reason
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.tabular.unlabelled import informed, simulate

@@ -22,7 +22,7 @@ from credence.estimators import fitting, saving, tables
 from credence.estimators.answers import AnswersMixin
 from credence.estimators.progress import training_progress
 from models.features.columns import Columns
-from models.features.weights import MIN_ROWS
+from models.features.row_weights import MIN_ROWS
 from models.joint.model import JointModel
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction

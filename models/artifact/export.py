@@ -21,7 +21,7 @@ from models.features.targets import NumberTarget
 from models.inference.method import Functions, State
 from models.inference.point import DrawsState
 from models.likelihoods import ShapedLikelihood
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.posteriors.layout import Weights
 from models.prediction.whole_draws import FittedDraws, linearised
 from models.tabular.model import TabularModel

@@ -26,11 +26,11 @@ from models.expected_scores.expectation import Promise
 from models.features.categories import CategoryEncoder, KeyEncoder, LevelEffects
 from models.features.columns import ColumnReading, convertible
 from models.features.encoders import DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
-from models.features.imputation import Imputed
 from models.features.row_groups import Groups
 from models.features.seen_columns import SeenColumns
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
+from models.features.unseen_values import Imputed
 from models.forecasting.classics.classics import Classics
 from models.forecasting.holidays import Holidays
 from models.forecasting.steps import Spacing
@@ -40,8 +40,8 @@ from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
 from models.older_versions import upgraded_frame
-from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import Rounding
+from models.prediction.sampler_measurement.record import MeasuredSamplers
 from models.variant import PrunedBy
 
 _MAX_TENSOR = 2**26  # numbers per row

@@ -26,7 +26,7 @@ from models.evaluation.cells import By, Cells, fit_cells, fit_thirds
 from models.evaluation.class_sets import SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
 from models.evaluation.weighting import PerRow, filled
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import Ends, NumberMixture, chosen, interval_tails
 
 # The prior of log c and log T is N(0, ½²): two thirds of its mass are within a factor of 1.65. For

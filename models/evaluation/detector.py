@@ -17,7 +17,7 @@ from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
 from models.evaluation.conformal_rank import conformal_rank, weighted_place
 from models.evaluation.exact_tests import highest_flagged
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 
 SURPRISE = "surprise"

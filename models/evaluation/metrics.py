@@ -46,7 +46,7 @@ from models.evaluation.weighting import (
     of_share,
     split_weights,
 )
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -19,7 +19,7 @@ from models.evaluation.calibration import (
     LabelledMixture,
 )
 from models.evaluation.metrics import inside
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.likelihoods.shaped import draw
 

@@ -22,10 +22,10 @@ from annotated_types import Len
 from jaxtyping import Float, Int, Num
 
 from models.config.ranges import Flag, Number, Positive, Probability, Text
-from models.features import moments
+from models.features import weighted
 from models.features.encodings import Encoding, Lookup, Slots, encode
 from models.features.expansion import MAX_LEVELS, Distinct, Form, NormalScore
-from models.features.moments import Weights
+from models.features.weighted import Weights
 
 MAX_KNOWN = 2**15  # levels whose effects are stored: some 2 MB of JSON
 MAX_OUTPUTS = 8  # classes whose effects are inputs, the most frequent ones
@@ -194,14 +194,14 @@ def _noise_ratio(
     the expectations (N − L) σ² and (L − 1) σ² + (N − Σ n_l²/N) τ².
     """
     known = codes >= 0
-    codes, target, weights = codes[known], target[known], moments.part(weights, known)
+    codes, target, weights = codes[known], target[known], weighted.part(weights, known)
     each = 1.0 if weights is None else weights
     counts = np.bincount(codes, weights, num_levels).astype(float)
     sums = np.bincount(codes, target * each, num_levels)
     total, levels = counts.sum(), (counts > 0).sum()
     means = sums / np.where(counts > 0, counts, 1)
     within = (np.square(target - means[codes]) * each).sum() / max(1.0, total - levels)
-    between = (counts * np.square(means - moments.mean(target, weights))).sum()
+    between = (counts * np.square(means - weighted.mean(target, weights))).sum()
     spread = (between - (levels - 1) * within) / max(1.0, total - np.square(counts).sum() / total)
     return float(np.clip(within / max(spread, _LEAST_EFFECT * within, 1e-12), 1e-6, 1e6))
 
@@ -259,7 +259,7 @@ class CategoryEncoder:
         """
         counts, absent = _counts(values, weights)
         least = _MIN_ROWS if coded else 1
-        by_frequency, rows = moments.by_frequency(counts), sum(counts.values())
+        by_frequency, rows = weighted.by_frequency(counts), sum(counts.values())
         frequent = {level for level in by_frequency[:most] if counts[level] >= least}
         missing = coded and absent > 0
         pooled = rows - sum(counts[level] for level in frequent) + (0 if coded else absent)
@@ -387,6 +387,6 @@ class KeyEncoder:
 
 def _counts(values: np.ndarray, weights: Weights | None) -> tuple[Mapping[str, float], float]:
     """The rows of each level, or their weight, and those of missing values."""
-    counts = dict(moments.count(values, weights))
+    counts = dict(weighted.count(values, weights))
     absent = counts.pop(None, 0)
     return {str(level): rows for level, rows in counts.items()}, absent

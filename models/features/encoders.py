@@ -17,14 +17,14 @@ from torch import Tensor
 from models.config import FeatureConfig
 from models.config.ranges import Flag, NotNegative, Number, Positive
 from models.exceptions import InvalidInput
-from models.features import moments
+from models.features import weighted
 from models.features.categories import CategoryEncoder, KeyEncoder, Targets
 from models.features.clock import Clock, microseconds
 from models.features.encodings import MAX_INPUT, Encoding, Missing, Standard, Wave, encode
 from models.features.expansion import MAX_LEVELS, Distinct, Form, NormalScore, Pieces, Sizes
-from models.features.moments import Weights
 from models.features.scales import PowerTransform
 from models.features.texts import TextEncoder
+from models.features.weighted import Weights
 
 Values = Float[np.ndarray, "rows"]
 
@@ -82,11 +82,11 @@ class NumberEncoder:
             sizes: the most pieces and knots; None standardises only, without a bound.
         """
         known = ~np.isnan(values)
-        present, weights = values[known], moments.part(weights, known)
+        present, weights = values[known], weighted.part(weights, known)
         power = PowerTransform.fit(present, weights) if may_be_skewed and present.size else None
         scaled = present if power is None else encode(Standard(0.0, 1.0, np.inf, power), present)
-        mean = moments.mean(scaled, weights) if present.size else 0.0
-        std = moments.deviation(scaled, weights) if present.size else 0.0
+        mean = weighted.mean(scaled, weights) if present.size else 0.0
+        std = weighted.deviation(scaled, weights) if present.size else 0.0
         if std <= 1e-12 * abs(mean):  # a constant has this much rounding error in float64
             std = 0.0
         plain = cls(mean, std, bool(0 < present.size < values.size), power)
@@ -197,9 +197,9 @@ class TensorEncoder:
             mean, std = (float(f(values, dtype=np.float64)) for f in (np.mean, np.std))
         else:
             rows = values.reshape(len(values), -1)
-            mean = moments.mean(rows.mean(1, dtype=np.float64), weights)
+            mean = weighted.mean(rows.mean(1, dtype=np.float64), weights)
             squares = (np.square(row - mean, dtype=np.float64).mean() for row in rows)
-            std = moments.mean(np.array([*squares]), weights) ** 0.5
+            std = weighted.mean(np.array([*squares]), weights) ** 0.5
         return cls(
             tuple(values.shape[1:]),
             mean,

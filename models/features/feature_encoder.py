@@ -25,10 +25,10 @@ from models.features.encoders import (
 )
 from models.features.encodings import MAX_INPUT, Encodings
 from models.features.expansion import Expansion, Form, Sizes
-from models.features.imputation import MOST, Imputation, Imputed, in_random_order
-from models.features.moments import Weights
 from models.features.seen_columns import NewLevels, SeenColumn, SeenColumns
 from models.features.texts import TextEncoder
+from models.features.unseen_values import MOST, Imputation, Imputed, in_random_order
+from models.features.weighted import Weights
 from models.networks import Inputs, TensorSlot
 
 _BLOCK_ROWS, _BLOCK_CELLS = 4_096, 2**18  # encoded at once: 2 MiB stay in the processor's cache
@@ -62,7 +62,7 @@ class FeatureEncoder:
     outside what training rows had in their columns (`models.features.seen_columns`). An
     encoder without `seen`, as of earlier releases, has 1 there for levels that no training row had,
     and no such column if it marks none. With `imputed`, the columns of a value that no training row
-    had are NaN: engines fill them (`models.features.imputation`).
+    had are NaN: engines fill them (`models.features.unseen_values`).
 
     `stored` are the types of the columns in the data set. A column is first converted to its
     feature's type if that is another one, such as a number that is read as a category.

@@ -18,7 +18,7 @@ class Rows(TensorRecord):
     """Network inputs, encoded targets and, if a column has them, the weights of the rows.
 
     `offsets` are what a process below the networks says of rows that it was fitted to, without
-    their own folds (`models.features.gaussian_process`).
+    their own folds (`models.inference.gaussian_process`).
     """
 
     inputs: Float[Tensor, "rows features"]

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from models.config.ranges import NotNegative, Number, Positive
 from models.count_scale import CountScale
-from models.features import moments
-from models.features.moments import Weights
+from models.features import weighted
+from models.features.weighted import Weights
 
 Numbers = Float[np.ndarray, "*shape"]
 Shaped = Float[Tensor, "*shape"]
@@ -62,8 +62,8 @@ class PowerTransform:
         """
         if len(np.unique(values)) <= _MIN_VALUES:
             return None
-        centred = values - moments.mean(values, weights)
-        skewness = moments.mean(centred**3, weights) / moments.mean(centred**2, weights) ** 1.5
+        centred = values - weighted.mean(values, weights)
+        skewness = weighted.mean(centred**3, weights) / weighted.mean(centred**2, weights) ** 1.5
         if abs(skewness) <= _SKEWED:
             return None
         if len(values) > _MOST_VALUES:  # as many quantiles of them
@@ -72,10 +72,10 @@ class PowerTransform:
                 values = np.sort(values)[kept]
             else:
                 shares = np.linspace(0, 1, _MOST_VALUES).tolist()
-                values, weights = moments.quantile(values, shares, weights), None
-        lower, centre, upper = moments.quantile(values, [0.25, 0.5, 0.75], weights)
+                values, weights = weighted.quantile(values, shares, weights), None
+        lower, centre, upper = weighted.quantile(values, [0.25, 0.5, 0.75], weights)
         # of a Gaussian 1.349 deviations
-        scale = (upper - lower) / 1.349 or moments.deviation(values, weights)
+        scale = (upper - lower) / 1.349 or weighted.deviation(values, weights)
         z = (values - centre) / scale
         return cls(float(centre), float(scale), _most_likely_exponent(z, weights))
 
@@ -103,8 +103,8 @@ def _log_likelihood(z: Numbers, exponent: float, weights: Weights | None) -> flo
     """Mean log likelihood of a Gaussian fitted to ψ(z), up to a constant."""
     jacobian = (exponent - 1) * np.sign(z) * np.log1p(np.abs(z))
     powers = powers_of(torch.tensor(exponent, dtype=torch.float64))
-    variance = moments.variance(yeo_johnson(torch.from_numpy(z), powers).numpy(), weights)
-    return moments.mean(jacobian, weights) - 0.5 * float(np.log(variance))
+    variance = weighted.variance(yeo_johnson(torch.from_numpy(z), powers).numpy(), weights)
+    return weighted.mean(jacobian, weights) - 0.5 * float(np.log(variance))
 
 
 def _most_likely_exponent(z: Numbers, weights: Weights | None) -> float:

@@ -24,11 +24,11 @@ from annotated_types import Len
 from jaxtyping import Bool, Float
 
 from models.config.ranges import Count, Flag, NotNegative, Number, Probability, Text
-from models.features import moments
+from models.features import weighted
 from models.features.clock import microseconds
 from models.features.columns import level_text
-from models.features.moments import Weights
 from models.features.targets import present
+from models.features.weighted import Weights
 
 MAX_LEVELS = 10  # that are listed: enough to see what is meant
 _LEAST = 1e-6  # ranges beyond which a number is outside: rounding to float32 is no reason
@@ -105,7 +105,7 @@ class SeenColumn:
         absent = bool(is_missing(kind, values).any())
         match kind:
             case "category":
-                return cls._of_levels(moments.count(values, weights), rate, missing=absent)
+                return cls._of_levels(weighted.count(values, weights), rate, missing=absent)
             case "boolean":
                 known = np.unique(values[~np.isnan(values)])
                 levels = tuple(level_text(value > 0) for value in known.tolist())
@@ -123,7 +123,7 @@ class SeenColumn:
         cls, counts: Mapping[str | None, float], rate: float, *, missing: bool
     ) -> "SeenColumn":
         known = {level: rows for level, rows in counts.items() if level is not None}
-        frequent = moments.by_frequency(known)
+        frequent = weighted.by_frequency(known)
         total = sum(known.values())
         alone = sum(rows for rows in known.values() if rows <= 1)
         likely = not total or alone > rate * total

@@ -8,8 +8,7 @@ from jaxtyping import Float
 
 from models.config import LikelihoodConfig, ScaleName, SupportConfig
 from models.exceptions import InvalidData
-from models.features import moments
-from models.features.moments import Weights
+from models.features import weighted
 from models.features.scales import (
     IdentityScale,
     LogitScale,
@@ -18,6 +17,7 @@ from models.features.scales import (
     Scale,
 )
 from models.features.targets import MAX_ATOMS, NumberTarget
+from models.features.weighted import Weights
 
 Values = Float[np.ndarray, "rows"]
 
@@ -38,7 +38,7 @@ class _Counts:
     @classmethod
     def of(cls, values: Values, weights: Weights | None) -> "_Counts":
         distinct, places = np.unique(values, return_inverse=True)
-        return cls(distinct, np.bincount(places, weights) / moments.total(values, weights))
+        return cls(distinct, np.bincount(places, weights) / weighted.total(values, weights))
 
     def is_edge(self, index: int) -> bool:
         """Whether the first (0) or last (−1) value has many rows, and is not the end of a tail."""
@@ -64,13 +64,13 @@ def describe_target(
     support = support or SupportConfig()
     check_support(values, support)
     counts = _Counts.of(values, weights)
-    integer = _is_integer(counts, moments.total(values, weights), support, likelihood)
+    integer = _is_integer(counts, weighted.total(values, weights), support, likelihood)
     lower, upper = _bounds(counts, support, integer=integer)
     atoms = tuple(_atoms(counts, lower, upper, integer=integer))
     if np.isin(counts.values, atoms, invert=True).sum() < 2:  # nothing is left for a density
         atoms = ()
     in_density = ~np.isin(values, atoms)
-    rest, rest_weights = values[in_density], moments.part(weights, in_density)
+    rest, rest_weights = values[in_density], weighted.part(weights, in_density)
     named = _scales(rest, rest_weights, lower, upper, integer=integer)
     if likelihood.scale is not None:
         if likelihood.scale not in named:
@@ -228,14 +228,14 @@ def _log_offset(distance: Values, weights: Weights | None) -> float:
     It is above 0, so that the bound itself has a finite density.
     """
     positive = distance[distance > 0]
-    positive_weights = moments.part(weights, distance > 0)
-    options = set(moments.quantile(positive, [0.05, 0.25], positive_weights).tolist())
+    positive_weights = weighted.part(weights, distance > 0)
+    options = set(weighted.quantile(positive, [0.05, 0.25], positive_weights).tolist())
     options.add(smallest_positive(distance) / 2)
 
     def log_likelihood(offset: float) -> float:
         logs = np.log(distance + offset)
-        spread = np.log(moments.deviation(logs, weights) + 1e-300)
-        return float(-spread) - moments.mean(logs, weights)
+        spread = np.log(weighted.deviation(logs, weights) + 1e-300)
+        return float(-spread) - weighted.mean(logs, weights)
 
     return max(sorted(options), key=log_likelihood)
 

@@ -15,9 +15,9 @@ from torch import Tensor
 from models.config import Task
 from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
-from models.features import moments
-from models.features.moments import Weights
+from models.features import weighted
 from models.features.scales import IdentityScale, Scale
+from models.features.weighted import Weights
 
 MAX_CLASSES = 1_000
 MAX_ATOMS = 4
@@ -62,7 +62,7 @@ class NumberTarget:
         Raises:
             InvalidData: if the target does not vary.
         """
-        mean, std = moments.mean(values, weights), moments.deviation(values, weights)
+        mean, std = weighted.mean(values, weights), weighted.deviation(values, weights)
         if std <= 1e-12 * abs(mean):  # rounding, as of a constant
             raise InvalidData(f"the target is {mean:g} in every training row", "/target")
         return cls(mean, std)
@@ -85,7 +85,7 @@ class NumberTarget:
             InvalidData: if the values that are not atoms do not vary.
         """
         in_density = ~np.isin(values, atoms)
-        rest, weights = values[in_density], moments.part(weights, in_density)
+        rest, weights = values[in_density], weighted.part(weights, in_density)
         g = scale(torch.from_numpy(rest.astype(np.float64)))
         fitted = cls.fit(g.numpy(), weights) if len(g) else cls.fit(values[:1])
         z = (g - fitted.mean) / fitted.std

@@ -33,7 +33,7 @@ from annotated_types import Interval, Len
 from jaxtyping import Float
 
 from models.features.expansion import Form
-from models.features.moments import Weights
+from models.features.weighted import Weights
 
 WIDTH = 512
 _MANY_ROWS, _NARROW = 100_000, 256  # a million rows then take 1 GiB

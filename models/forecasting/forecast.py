@@ -39,12 +39,12 @@ from models.forecasting.totals import sums as totals
 from models.forecasting.totals.series_groups import NO_GROUPS, Groups, reconciled
 from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
 from models.likelihoods.number_mixture import NumberMixture
-from models.prediction.answers import decisions, questions
-from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
-from models.prediction.answers.numbers import ever_above, ever_below, probability
-from models.prediction.answers.question import at_values
 from models.prediction.monte_carlo_error import VARIANCES, standard_error
 from models.prediction.options import BatchOptions, Costs
+from models.prediction.outputs import decisions, questions
+from models.prediction.outputs.forecasts import GROUPS, SERIES, TOTALS
+from models.prediction.outputs.numbers import ever_above, ever_below, probability
+from models.prediction.outputs.question import at_values
 from models.prediction.prediction import allowed, bounds, wants_errors
 from models.prediction.summary import Summary
 

@@ -15,7 +15,7 @@ from models.forecasting.panel import Covariates, hold_last
 from models.forecasting.series import Series
 from models.forecasting.totals.series_groups import NO_GROUPS, Groups
 from models.forecasting.windows import Frame, Pasts, fill
-from models.prediction.answers.reasons import Reason
+from models.prediction.outputs.reasons import Reason
 
 # Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
 # scaled. Of a network's row: as read, clamped, the sequence, the row, and the row in float32.

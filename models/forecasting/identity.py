@@ -36,7 +36,7 @@ from models.layers.tables import KeyTable
 from models.networks import Inputs, Masks, Network, TensorSlot, build_network
 from models.networks.network import Batch, Outputs
 from models.posteriors.layout import Weights
-from models.prediction.answers.reasons import Levels, Reason
+from models.prediction.outputs.reasons import Levels, Reason
 from models.tabular.shape_choice import ridge
 
 LEAST_SERIES = 10  # with fewer the scatter between series is not known

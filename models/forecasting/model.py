@@ -49,9 +49,6 @@ from models.inference.registry import method_of
 from models.likelihoods import GaussianLikelihood, build_likelihood
 from models.model import TrainedModel
 from models.networks import Inputs, Network, TensorSlot
-from models.prediction.answers.forecasts import ANOMALIES
-from models.prediction.answers.questions import not_answered
-from models.prediction.answers.reasons import COMBINATION, Reason
 from models.prediction.engine import Engine
 from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.options import (
@@ -61,6 +58,9 @@ from models.prediction.options import (
     Sampler,
     Totals,
 )
+from models.prediction.outputs.forecasts import ANOMALIES
+from models.prediction.outputs.questions import not_answered
+from models.prediction.outputs.reasons import COMBINATION, Reason
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import RowPrediction, to_prediction
 from models.prediction.summary import Summary

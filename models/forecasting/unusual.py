@@ -31,7 +31,7 @@ from models.forecasting.histories import History, Newest
 from models.forecasting.series import Series
 from models.forecasting.windows import readable
 from models.out_of_distribution.row_reasons import reasons_of_column, strongest
-from models.prediction.answers.reasons import Reason
+from models.prediction.outputs.reasons import Reason
 
 _LEAST = 1.0  # ranges: a series may grow, and few held-out steps do not tell by how much
 

@@ -33,8 +33,8 @@ from models.language.text_prediction import (
 from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.sequences import LanguageModel
-from models.prediction.answers.questions import not_answered
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
+from models.prediction.outputs.questions import not_answered
 from models.prediction.pauses import Pause, go_on
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws

@@ -12,7 +12,7 @@ from models.features.columns import Columns, convert
 from models.features.feature_encoder import FeatureEncoder
 from models.features.seen_columns import SeenColumn, is_missing
 from models.out_of_distribution.surprise import Surprise
-from models.prediction.answers.reasons import (
+from models.prediction.outputs.reasons import (
     COMBINATION,
     Code,
     Level,

@@ -17,9 +17,9 @@ from torch import Tensor
 from models.features.columns import Columns, convert
 from models.features.expansion import Expansion
 from models.features.feature_encoder import FeatureEncoder
-from models.features.moments import Weights
 from models.features.rows import Rows, evenly_spread
 from models.features.seen_columns import SeenColumn, SeenColumns
+from models.features.weighted import Weights
 from models.out_of_distribution.density_ratio import Dependence
 from models.randomness import generator
 from models.tensors import TensorRecord, named_tensors, restored

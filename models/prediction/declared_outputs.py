@@ -1,6 +1,6 @@
 """How outputs are declared, and the outputs of every prediction.
 
-`models.prediction.answers` declares those that an option asks for beside what computes them. Every
+`models.prediction.outputs` declares those that an option asks for beside what computes them. Every
 format renders these declarations.
 
 A prediction has values by the name of their output. Their first axis are the rows; `along` says

@@ -19,10 +19,10 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.expansion import Expansion
-from models.features.gaussian_process import GaussianProcess, Offsets, spread_normals
-from models.features.imputation import Copies, Imputation
 from models.features.rows import Rows, evenly_spread
 from models.features.targets import ClassTarget, NumberTarget, Target
+from models.features.unseen_values import Copies, Imputation
+from models.inference.gaussian_process import GaussianProcess, Offsets, spread_normals
 from models.inference.method import State
 from models.inference.noise import NoiseCache, NoiseSource, RequestNoise
 from models.likelihoods import (
@@ -35,7 +35,7 @@ from models.likelihoods import (
     ShapedLikelihood,
     expected_noise,
 )
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import Integrated, NumberMixture
 from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.compiled.backend import Backend

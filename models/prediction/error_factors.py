@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from models.prediction.answers.questions import outputs
 from models.prediction.declared_outputs import Part
-from models.prediction.default_sampler.errors import TOTALS
+from models.prediction.outputs.questions import outputs
+from models.prediction.sampler_measurement.errors import TOTALS
 from models.prediction.summary import Summary
 
 # Numbers at which the ratio is measured: the default, smaller ones and a larger one that are no

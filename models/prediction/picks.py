@@ -1,4 +1,4 @@
-"""Which of the values that fill a row each sample of its prediction has (`features.imputation`)."""
+"""Which of the values that fill a row each sample of its prediction has (`features.unseen_values`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.features.imputation import Copies
+from models.features.unseen_values import Copies
 from models.prediction.fitted import Sampled
 from models.randomness import generator
 
@@ -22,7 +22,7 @@ class Picks:
         source: of each pick the sample that it is made of.
         copies: of each pick the copy that it is, and two whose difference moves it.
         number: of copies of each row.
-        step: w of `features.imputation`.
+        step: w of `features.unseen_values`.
         widening: factor on what lies between the copies of a row.
     """
 

@@ -21,9 +21,8 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.detector import Detector, ood_score
 from models.evaluation.metrics import epistemic_share
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import Ends, chosen, interval_tails
-from models.prediction.answers import questions
 from models.prediction.declared_outputs import (
     ENTROPIES,
     LEVEL,
@@ -52,6 +51,7 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
+from models.prediction.outputs import questions
 from models.prediction.summary import Summary
 
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")

@@ -25,11 +25,11 @@ from models.features.boosted import (
     BoostedTrees,
     Labelled,
 )
-from models.features.gaussian_process import MOST_INPUTS, GaussianProcess, Offsets
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
 from models.features.targets import NumberTarget
 from models.fitting.row_task import RowTask
+from models.inference.gaussian_process import MOST_INPUTS, GaussianProcess, Offsets
 from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
 from models.likelihoods.number_mixture import NumberMixture

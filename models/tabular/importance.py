@@ -13,8 +13,8 @@ from models.config import Json
 from models.features.columns import Columns
 from models.features.rows import evenly_spread
 from models.likelihoods import ShapedLikelihood
-from models.prediction.answers.contributions import PARTS
 from models.prediction.options import PredictOptions, Sampler
+from models.prediction.outputs.contributions import PARTS
 from models.tabular.model import TabularModel
 
 MAX_ROWS, MIN_ROWS = 32, 8  # fewer rows give no standard error worth a look

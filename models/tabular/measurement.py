@@ -24,23 +24,23 @@ from models.evaluation.group_coverage import uncovered
 from models.evaluation.weighting import Weights, filled
 from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.model import TrainedModel
 from models.out_of_distribution.surprise import MOST
 from models.prediction import products
-from models.prediction.default_sampler.errors import LEVELS
-from models.prediction.default_sampler.measure import (
+from models.prediction.error_factors import LEVEL, ROWS, Factors, OutputFactors, measure_factors
+from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
+from models.prediction.sampler_measurement.errors import LEVELS
+from models.prediction.sampler_measurement.measure import (
     PRUNED_RUNS,
     RUNS,
     candidates,
     default_operations,
     num_rows,
 )
-from models.prediction.default_sampler.measure import measure_samplers as measure_ways
-from models.prediction.default_sampler.record import Candidate, MeasuredSamplers
-from models.prediction.error_factors import LEVEL, ROWS, Factors, OutputFactors, measure_factors
-from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
+from models.prediction.sampler_measurement.measure import measure_samplers as measure_ways
+from models.prediction.sampler_measurement.record import Candidate, MeasuredSamplers
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws

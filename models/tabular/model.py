@@ -26,8 +26,8 @@ from models.explanation.explainer import Estimate, Explainer, can_be_explained
 from models.features.boosted import BoostedTrees
 from models.features.columns import Columns, InputColumn, with_readings
 from models.features.feature_encoder import FeatureEncoder
-from models.features.gaussian_process import GaussianProcess
 from models.features.row_groups import Groups
+from models.features.row_weights import UsableRows
 from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
@@ -35,21 +35,17 @@ from models.features.targets import (
     Target,
     present,
 )
-from models.features.weights import UsableRows
 from models.inference.bbb import BBBState
+from models.inference.gaussian_process import GaussianProcess
 from models.inference.method import State
 from models.inference.registry import method_of
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
-from models.likelihoods.mixture import Mixture
+from models.likelihoods.class_mixture import Mixture
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
 from models.out_of_distribution.row_reasons import find_reasons
 from models.out_of_distribution.surprise import Surprise
-from models.prediction.answers import contributions
-from models.prediction.answers.questions import not_answered
 from models.prediction.declared_outputs import ENTROPIES, FEATURE
-from models.prediction.default_sampler.errors import with_bias
-from models.prediction.default_sampler.record import Candidate
 from models.prediction.engine import PAUSE_PAIRS, Engine, Ready
 from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.fitted import Fitted
@@ -60,6 +56,8 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
+from models.prediction.outputs import contributions
+from models.prediction.outputs.questions import not_answered
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import (
     ClassName,
@@ -68,6 +66,8 @@ from models.prediction.prediction import (
     moments_with_influence,
     to_prediction,
 )
+from models.prediction.sampler_measurement.errors import with_bias
+from models.prediction.sampler_measurement.record import Candidate
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws

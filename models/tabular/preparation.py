@@ -13,8 +13,16 @@ from models.config import LikelihoodConfig, MLPConfig, ModelConfig
 from models.features.categories import target_scores
 from models.features.columns import Columns, select_rows
 from models.features.feature_encoder import FeatureEncoder
-from models.features.moments import Weights, part
 from models.features.row_groups import Groups
+from models.features.row_weights import (
+    BALANCED_NOTE,
+    UsableRows,
+    check_enough,
+    notes_on_left_out,
+    notes_on_weights,
+    row_weights,
+    with_class_weights,
+)
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import (
     Division,
@@ -26,15 +34,7 @@ from models.features.splits import (
 )
 from models.features.target_shapes import check_support, describe_shape, describe_target
 from models.features.targets import ClassTarget, NumberTarget, Target, target_type
-from models.features.weights import (
-    BALANCED_NOTE,
-    UsableRows,
-    check_enough,
-    notes_on_left_out,
-    notes_on_weights,
-    row_weights,
-    with_class_weights,
-)
+from models.features.weighted import Weights, part
 from models.fitting.distributed import ALONE, Ranks
 from models.inference.method_recipe import notes_on_objective
 from models.out_of_distribution.surprise import Surprise

@@ -27,10 +27,10 @@ from models.config.model import ShapedKind
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, check_features, column_of
 from models.features.row_groups import check_groups
+from models.features.row_weights import MIN_ROWS
 from models.features.target_shapes import check_support
 from models.features.targets import present
 from models.features.texts import WIDTH as TEXT_WIDTH
-from models.features.weights import MIN_ROWS
 from models.inference.method_recipe import (
     FitPlan,
     choose_prior,

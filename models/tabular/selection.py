@@ -14,7 +14,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
-from models.features.gaussian_process import GaussianProcess
+from models.inference.gaussian_process import GaussianProcess
 from models.inference.method import Fit
 from models.tabular.candidates import Candidate
 from models.tabular.shape_choice import Shape

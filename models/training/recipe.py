@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from models.config import MLPConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, column_of
-from models.features.weights import without_weight_0
+from models.features.row_weights import without_weight_0
 from models.tabular.row_recipe import resolve_rows
 from models.training.task_choice import choose_task
 

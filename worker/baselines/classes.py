@@ -14,7 +14,7 @@ from models.evaluation.metrics import (
     classification_scores,
 )
 from models.evaluation.weighting import WEIGHT
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from worker.baselines.estimators import prepare
 from worker.baselines.matrices import in_blocks
 from worker.baselines.task import Task

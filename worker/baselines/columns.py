@@ -8,9 +8,9 @@ from jaxtyping import Float, Int, Shaped
 
 from models.config import FeatureConfig, ModelConfig
 from models.features.columns import Columns, convert
+from models.features.row_weights import UsableRows
 from models.features.splits import divide_rows, split_key
 from models.features.texts import TextEncoder
-from models.features.weights import UsableRows
 
 _MONTHS_PER_YEAR, _DAYS_PER_WEEK, _HOURS_PER_DAY = 12, 7, 24
 

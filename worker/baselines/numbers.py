@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from models.evaluation.baseline import BaselineKind
-from models.features import moments
+from models.features import weighted
 from worker.baselines.estimators import Prepared, prepare
 from worker.baselines.matrices import in_blocks
 from worker.baselines.residuals import Residuals, groups_for
@@ -38,7 +38,7 @@ def score_numbers(
     prepared = prepare(kind, task)
     left_out = _predict_left_out(prepared)
     known, weights = prepared.task.truth, prepared.task.weights
-    groups = groups_for(moments.total(known, weights)) if kind == "boosted_trees" else 1
+    groups = groups_for(weighted.total(known, weights)) if kind == "boosted_trees" else 1
     residuals = Residuals.fit(left_out, known, groups, weights)
     fitted = prepared.fit(slice(None))
     predicted = in_blocks(fitted.predict, prepared.encode, task.held_out)

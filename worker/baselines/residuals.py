@@ -9,7 +9,7 @@ from jaxtyping import Float
 from models.config import Json
 from models.evaluation.metrics import COVERAGE_LEVELS
 from models.evaluation.weighting import of_mean, of_root, of_share
-from models.features import moments
+from models.features import weighted
 
 MOST_GROUPS = 10
 GROUP_ROWS = 100  # at least: the ends of a 90 % interval are then the 5th values from both ends
@@ -61,8 +61,8 @@ class Residuals:
             rows = group == i
             weights = self.weights[i] if self.weights else None
             crps[rows] = crps_of_sample(residuals, error[rows], weights)
-            lower[:, rows] = moments.quantile(residuals, tails.tolist(), weights)[:, None]
-            upper[:, rows] = moments.quantile(residuals, (1 - tails).tolist(), weights)[:, None]
+            lower[:, rows] = weighted.quantile(residuals, tails.tolist(), weights)[:, None]
+            upper[:, rows] = weighted.quantile(residuals, (1 - tails).tolist(), weights)[:, None]
         by_level = {
             f"{name}_{level:g}": values[i].astype(np.float64)
             for name, values in (
@@ -78,12 +78,12 @@ def _edges(
     prediction: Float[np.ndarray, "rows"], groups: int, weights: Float[np.ndarray, "rows"] | None
 ) -> Float[np.ndarray, "edges"]:
     """Quantiles between groups that have at least half of an equal share each."""
-    total = moments.total(prediction, weights)
+    total = weighted.total(prediction, weights)
     least, edges, start = total / (2 * groups), list[float](), 0.0
     for share in np.arange(1, groups) / groups:
-        edge = float(moments.quantile(prediction, [share], weights)[0])
+        edge = float(weighted.quantile(prediction, [share], weights)[0])
         below = prediction <= edge
-        end = moments.total(prediction[below], moments.part(weights, below))
+        end = weighted.total(prediction[below], weighted.part(weights, below))
         if end - start >= least and total - end >= least:
             edges.append(edge)
             start = end
@@ -118,7 +118,7 @@ def number_metrics(
     weights: Float[np.ndarray, "rows"] | None = None,
 ) -> Json:
     """Means of the scores under the names that a model's metrics have."""
-    mean = {name: moments.mean(values, weights) for name, values in scores.items()}
+    mean = {name: weighted.mean(values, weights) for name, values in scores.items()}
     by_level = {
         public: {f"{level:g}": mean[f"{name}_{level:g}"] for level in COVERAGE_LEVELS}
         for public, name in (("coverage", "coverage"), ("interval_width", "width"))

@@ -20,8 +20,8 @@ from models.evaluation.baseline import Baseline, BaselineKind
 from models.evaluation.weighting import mean, paired
 from models.exceptions import Stopped
 from models.features.columns import Columns
+from models.features.row_weights import with_class_weights
 from models.features.splits import split_key
-from models.features.weights import with_class_weights
 from models.model import TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.prediction import ClassName

@@ -32,8 +32,8 @@ from core.exceptions import Invalid, NotParseable
 from core.predictions.document import adapted_levels
 from core.validation import validate_again
 from models.exceptions import InvalidInput
-from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import KINDS
+from models.prediction.outputs.questions import QUESTIONS
 from models.prediction.prediction import Prediction
 
 PARAMETERS = "/parameters"

@@ -17,9 +17,6 @@ from core.exceptions import Invalid
 from core.predictions.document import rfc3339
 from models.features.columns import level_text
 from models.model import TrainedModel
-from models.prediction.answers import questions
-from models.prediction.answers.forecasts import GROUP, GROUPS
-from models.prediction.answers.reasons import REASONS
 from models.prediction.declared_outputs import (
     CLASS,
     CLASSIFICATION,
@@ -34,6 +31,9 @@ from models.prediction.declared_outputs import (
     Part,
 )
 from models.prediction.options import KINDS
+from models.prediction.outputs import questions
+from models.prediction.outputs.forecasts import GROUP, GROUPS
+from models.prediction.outputs.reasons import REASONS
 from models.prediction.prediction import Prediction, RowPrediction
 from models.prediction.summary import Summary
 

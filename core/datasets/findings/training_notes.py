@@ -6,7 +6,7 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import Finding
 from models.config import ForecastConfig, ModelConfig, SplitBy
 from models.features.columns import ColumnProfile
-from models.features.weights import left_out_rows
+from models.features.row_weights import left_out_rows
 from models.messages import counted, first_of
 
 MAX_NOTES = 40

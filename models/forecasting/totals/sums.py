@@ -34,9 +34,9 @@ from models.evaluation.calibration import PENALTY_SCALE
 from models.evaluation.path_calibration import ONE_DEVIATION, Residuals, SumCalibration, Worth
 from models.forecasting.observation import Observation
 from models.inference.noise import standard_normal
-from models.prediction.answers.forecasts import coordinates_of_sums
 from models.prediction.monte_carlo_error import standard_error
 from models.prediction.options import BatchOptions
+from models.prediction.outputs.forecasts import coordinates_of_sums
 from models.prediction.prediction import bounds
 from models.prediction.summary import Summary
 

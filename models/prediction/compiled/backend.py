@@ -26,14 +26,14 @@ from models.likelihoods import (
 )
 from models.likelihoods.likelihood import Likelihood
 from models.likelihoods.number_mixture import Ends
-from models.prediction.answers import questions
 from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.packed import Packed, errors
-from models.prediction.compiled.shapes import Components, Outputs, Shape
+from models.prediction.compiled.shaped_arrays import Components, Outputs, Shape
 from models.prediction.declared_outputs import bound_names
 from models.prediction.fitted import Fitted, Sampled
 from models.prediction.local import quadrature
 from models.prediction.options import IntervalKind, ResolvedOptions
+from models.prediction.outputs import questions
 from models.prediction.prediction import intervals_about, median_and_intervals, wants_errors
 from models.prediction.summary import Summary
 

@@ -15,7 +15,7 @@ from models.config import ModelConfig, SplitTime
 from models.exceptions import Stopped
 from models.features.clock import microseconds
 from models.features.columns import Columns, select_rows
-from models.features.weights import UsableRows, check_enough
+from models.features.row_weights import UsableRows, check_enough
 from models.randomness import derive_seed
 
 _CELLS = 2**22  # of a block: some 32 MiB of numbers, several times that of texts

@@ -20,10 +20,10 @@ from models.exceptions import Stopped
 from models.features.categories import target_scores
 from models.features.columns import Columns, select_rows
 from models.features.feature_encoder import FeatureEncoder
-from models.features.moments import product
+from models.features.row_weights import class_factors, row_weights
 from models.features.rows import Rows
 from models.features.targets import ClassTarget
-from models.features.weights import class_factors, row_weights
+from models.features.weighted import product
 from models.tabular.model import TabularModel
 from models.tabular.streaming.blocks import Table, row_hashes
 from models.tabular.streaming.gathering import TRAINING, Gathered, Sets

@@ -14,12 +14,12 @@ from models.features.categories import MAX_KNOWN, CategoryEncoder
 from models.features.columns import Columns
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.moments import by_frequency
+from models.features.row_weights import notes_on_left_out
 from models.features.rows import Rows
 from models.features.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
-from models.features.weights import notes_on_left_out
+from models.features.weighted import by_frequency
 from models.fitting.distributed import ALONE
 from models.model import TrainedModel
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem

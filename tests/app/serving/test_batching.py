@@ -18,9 +18,9 @@ from app.serving.batching import BATCH_SECONDS, Computed, Entry, affordable_samp
 from app.serving.engine import Engine
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import Throughput
-from models.prediction.answers.questions import QUESTIONS
 from models.prediction.declared_outputs import LEVEL
 from models.prediction.options import KINDS, Costs, Density, PredictOptions, ResolvedOptions, Totals
+from models.prediction.outputs.questions import QUESTIONS
 from models.prediction.prediction import RowPrediction
 
 SPEED = speed_key("a", PredictOptions())

@@ -15,12 +15,12 @@ from core.predictions.document import to_document
 from core.predictions.prediction_table import to_table
 from models.evaluation.calibration import Calibration
 from models.evaluation.detector import Detector
-from models.likelihoods.mixture import Mixture
+from models.likelihoods.class_mixture import Mixture
 from models.likelihoods.number_mixture import NumberMixture
-from models.prediction.answers import questions
-from models.prediction.answers.question import Question
 from models.prediction.declared_outputs import LEVEL, NUMBERS, Output
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
+from models.prediction.outputs import questions
+from models.prediction.outputs.question import Question
 from models.prediction.prediction import RowPrediction, summarise, to_prediction
 
 RANGE = Output("half_range", "target", NUMBERS)

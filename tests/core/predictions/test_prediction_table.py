@@ -15,9 +15,9 @@ from core.exceptions import NotFound
 from core.predictions.prediction_table import to_table
 from core.predictions.stored_predictions import PackedRows, StoredPredictions
 from models.features.columns import InputColumn
-from models.prediction.answers.reasons import COMBINATION, Levels, Range, Reason
 from models.prediction.declared_outputs import CLASS, LEVEL
 from models.prediction.options import ResolvedOptions
+from models.prediction.outputs.reasons import COMBINATION, Levels, Range, Reason
 from models.prediction.prediction import ClassName, RowPrediction
 from tests.core.conftest import version_row
 

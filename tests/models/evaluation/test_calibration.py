@@ -33,7 +33,7 @@ from models.evaluation.metrics import row_scores, summarise
 from models.exceptions import InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, divide_rows
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel

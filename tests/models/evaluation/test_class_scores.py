@@ -35,7 +35,7 @@ from models.evaluation.metrics import classification_scores, regression_scores, 
 from models.evaluation.ranking import rank, recommend_variant
 from models.evaluation.reliability import Chance
 from models.evaluation.weighting import WEIGHT, paired
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.likelihoods.number_mixture import NumberMixture
 
 NAMES = ("a", "b", "c")

@@ -15,7 +15,7 @@ from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import binomial_up_to
 from models.expected_scores.expectation import Expectation, Promise, compare_unlike, expect
 from models.expected_scores.simulation import Simulated, draw_labels, simulate
-from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import Integrated, NumberMixture
 from tests.models.prediction.shaped_cases import Case
 

@@ -36,8 +36,8 @@ from models.features.encoders import BOUND, DatetimeEncoder, NumberEncoder
 from models.features.encodings import encode
 from models.features.expansion import Distinct, Expansion, Form, NormalScore, Pieces
 from models.features.feature_encoder import FeatureEncoder
-from models.features.imputation import MOST, Imputed
 from models.features.texts import WIDTH, TextEncoder
+from models.features.unseen_values import MOST, Imputed
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained

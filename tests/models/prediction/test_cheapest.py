@@ -11,14 +11,6 @@ import torch
 from models.config import MLPConfig, TrainingConfig
 from models.likelihoods.number_mixture import NumberMixture
 from models.prediction import products
-from models.prediction.default_sampler.errors import (
-    INDEPENDENT,
-    LEVELS,
-    SAMPLES_OF_RUN,
-    truth_of,
-)
-from models.prediction.default_sampler.measure import measure_samplers
-from models.prediction.default_sampler.record import Candidate, MeasuredSamplers
 from models.prediction.fitted import Fitted
 from models.prediction.local import Layer, LayerMoments
 from models.prediction.options import PredictOptions, ResolvedOptions
@@ -29,6 +21,14 @@ from models.prediction.products import (
     SparseLayer,
     measure_rounding,
 )
+from models.prediction.sampler_measurement.errors import (
+    INDEPENDENT,
+    LEVELS,
+    SAMPLES_OF_RUN,
+    truth_of,
+)
+from models.prediction.sampler_measurement.measure import measure_samplers
+from models.prediction.sampler_measurement.record import Candidate, MeasuredSamplers
 from models.prediction.summary import Summary
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained

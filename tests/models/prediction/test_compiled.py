@@ -32,7 +32,7 @@ from models.networks import MLP, Inputs, Stack, build_network
 from models.networks.pruning import prune
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.compiled.compiler import Compiler, compiler, is_cached
-from models.prediction.compiled.shapes import Components, Outputs, Shape
+from models.prediction.compiled.shaped_arrays import Components, Outputs, Shape
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted, Sampled
 from models.prediction.monte_carlo_error import error_of_mean, even_error

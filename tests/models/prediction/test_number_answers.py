@@ -10,14 +10,14 @@ from models.evaluation.calibration import NumberCalibration
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.likelihoods.families import Family, Logistic, Normal
-from models.likelihoods.mixture import CategoricalMixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.likelihoods.quantiles import TAIL
-from models.prediction.answers import decisions, questions
-from models.prediction.answers.numbers import QUESTIONS
-from models.prediction.answers.question import Question
 from models.prediction.options import Costs, Density, PredictOptions, ResolvedOptions
+from models.prediction.outputs import decisions, questions
+from models.prediction.outputs.numbers import QUESTIONS
+from models.prediction.outputs.question import Question
 from models.prediction.prediction import summarise
 from tests.models.forecasting.series_cases import LOGARITHM
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case

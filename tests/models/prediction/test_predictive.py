@@ -21,7 +21,7 @@ from models.evaluation.metrics import (
 from models.inference.bbb import BBBState
 from models.layers.dense import Dense
 from models.likelihoods import expected_noise
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.likelihoods.number_mixture import Integrated, NumberMixture
 from models.networks import ACTIVATIONS, MLP
 from models.posteriors.mean_field import MeanFieldNormal

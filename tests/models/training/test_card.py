@@ -15,7 +15,7 @@ from models.evaluation.calibration import LabelledMixture
 from models.evaluation.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.class_mixture import CategoricalMixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.tabular.measurement import (
     describe_classes,

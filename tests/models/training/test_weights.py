@@ -20,14 +20,14 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features import moments
+from models.features import weighted
 from models.features.categories import target_scores
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
+from models.features.row_weights import with_class_weights
 from models.features.rows import Rows
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
-from models.features.weights import with_class_weights
 from models.inference.chains import LogPosterior
 from models.inference.point import DrawsState
 from models.inference.registry import build_method
@@ -307,5 +307,5 @@ def test_targets_are_those_of_repeated_rows(values: np.ndarray) -> None:
 
 def test_quantiles_are_those_of_repeated_rows() -> None:
     shares = [0.0, 0.05, 0.5, 0.9, 1.0]
-    found = moments.quantile(SKEWED, shares, WEIGHTS)
+    found = weighted.quantile(SKEWED, shares, WEIGHTS)
     assert found == pytest.approx(np.quantile(_repeat(SKEWED), shares), rel=1e-9)

@@ -22,7 +22,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns
-from models.features.weights import UsableRows
+from models.features.row_weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.row_problem import RowProblem

@@ -7,16 +7,7 @@ from typing import TypeVar, cast
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.likelihoods.mixture import Mixture
-from models.prediction.answers import (
-    contributions,
-    decisions,
-    forecasts,
-    numbers,
-    reasons,
-    sets,
-)
-from models.prediction.answers.question import Classes, Question, TensorsByName
+from models.likelihoods.class_mixture import Mixture
 from models.prediction.declared_outputs import (
     CLASS,
     LEVEL,
@@ -30,6 +21,15 @@ from models.prediction.declared_outputs import (
 )
 from models.prediction.monte_carlo_error import ErrorOf
 from models.prediction.options import BatchOptions, ResolvedOptions
+from models.prediction.outputs import (
+    contributions,
+    decisions,
+    forecasts,
+    numbers,
+    reasons,
+    sets,
+)
+from models.prediction.outputs.question import Classes, Question, TensorsByName
 from models.prediction.summary import Summary
 
 S = TypeVar("S", bound=Summary)

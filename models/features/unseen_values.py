@@ -28,7 +28,7 @@ from torch import Tensor
 from models.config.ranges import NotNegative, Number
 from models.features.boosted import BoostedTrees
 from models.features.categories import CategoryEncoder
-from models.features.moments import Weights
+from models.features.weighted import Weights
 from models.randomness import generator
 
 MOST = 16  # values that stand for one that is unknown

@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from models.config import ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, select_rows
-from models.features.moments import Weights, by_frequency, part, product
 from models.features.splits import MIN_CALIBRATION
 from models.features.targets import present
+from models.features.weighted import Weights, by_frequency, part, product
 from models.messages import counted
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row

@@ -9,9 +9,8 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.likelihoods.mixture import Mixture
+from models.likelihoods.class_mixture import Mixture
 from models.likelihoods.number_mixture import NumberMixture
-from models.prediction.answers.question import NO_NUMBERS, Question, TensorsByName, at_values
 from models.prediction.declared_outputs import (
     ATOM,
     FORECASTS,
@@ -23,6 +22,7 @@ from models.prediction.declared_outputs import (
 )
 from models.prediction.monte_carlo_error import ErrorOf, errors_of_quantiles, shift
 from models.prediction.options import BatchOptions, ResolvedOptions
+from models.prediction.outputs.question import NO_NUMBERS, Question, TensorsByName, at_values
 from models.prediction.summary import Summary
 
 _AT_ONCE = 16  # quantiles that are solved together, as many as intervals have

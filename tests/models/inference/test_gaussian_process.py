@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from torch import Tensor
 
-from models.features.gaussian_process import (
+from models.inference.gaussian_process import (
     MOST_CENTRES,
     GaussianProcess,
     _log_posterior,

@@ -14,7 +14,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from models.prediction.default_sampler.errors import (
+from models.prediction.engine import Engine, Ready
+from models.prediction.options import Sampler
+from models.prediction.sampler_measurement.errors import (
     INDEPENDENT,
     SAMPLES_OF_RUN,
     Spread,
@@ -23,9 +25,11 @@ from models.prediction.default_sampler.errors import (
     total_deviation,
     truth_of,
 )
-from models.prediction.default_sampler.record import Candidate, MeasuredSampler, MeasuredSamplers
-from models.prediction.engine import Engine, Ready
-from models.prediction.options import Sampler
+from models.prediction.sampler_measurement.record import (
+    Candidate,
+    MeasuredSampler,
+    MeasuredSamplers,
+)
 from models.prediction.summary import Summary
 from models.prediction.whole_draws import FittedDraws
 

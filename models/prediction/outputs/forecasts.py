@@ -1,7 +1,5 @@
 """What only forecasts answer: sums over their steps, and how improbable the newest values are."""
 
-from models.prediction.answers.numbers import EXCEEDS, QUANTILE
-from models.prediction.answers.question import Question
 from models.prediction.declared_outputs import (
     FORECASTS,
     LEVEL,
@@ -14,6 +12,8 @@ from models.prediction.declared_outputs import (
     bounds,
 )
 from models.prediction.options import BatchOptions
+from models.prediction.outputs.numbers import EXCEEDS, QUANTILE
+from models.prediction.outputs.question import Question
 
 _SUMS = (
     Output("mean", "target", FORECASTS),

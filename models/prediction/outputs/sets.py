@@ -11,10 +11,10 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_sets import RankedClasses
-from models.likelihoods.mixture import CategoricalMixture, Mixture
-from models.prediction.answers.question import Question
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.prediction.declared_outputs import CLASSES, NUMBERS, SET_LEVEL, Output
 from models.prediction.options import BatchOptions, IntervalKind, ResolvedOptions
+from models.prediction.outputs.question import Question
 from models.prediction.summary import Summary
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.likelihoods.mixture import Mixture
+from models.likelihoods.class_mixture import Mixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.declared_outputs import Declared
 from models.prediction.monte_carlo_error import ErrorOf

@@ -12,7 +12,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from models.prediction.answers.questions import outputs
 from models.prediction.declared_outputs import (
     CLASSIFICATION,
     ENTROPIES,
@@ -22,6 +21,7 @@ from models.prediction.declared_outputs import (
     first_by_name,
 )
 from models.prediction.monte_carlo_error import VARIANCES
+from models.prediction.outputs.questions import outputs
 from models.prediction.summary import Summary
 
 Arrays = Mapping[str, np.ndarray]
@@ -171,7 +171,7 @@ def with_bias(summary: Summary, bias: Mapping[str, float], levels: Sequence[floa
     """The summary whose errors are √(noise² + bias²); one of the mean alone if nothing was drawn.
 
     Args:
-        bias: as `models.prediction.default_sampler.record.MeasuredSampler`.
+        bias: as `models.prediction.sampler_measurement.record.MeasuredSampler`.
         levels: of the intervals.
     """
     if not bias:

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.exceptions import InvalidInput
-from models.likelihoods.mixture import CategoricalMixture, Mixture
-from models.prediction.answers.question import Classes, Question, TensorsByName
+from models.likelihoods.class_mixture import CategoricalMixture, Mixture
 from models.prediction.declared_outputs import CLASSES, NUMBERS, ROWS, Output
 from models.prediction.monte_carlo_error import ErrorOf, errors_of_quantiles
 from models.prediction.options import BatchOptions, Costs, ResolvedOptions
+from models.prediction.outputs.question import Classes, Question, TensorsByName
 from models.prediction.summary import Summary
 
 Name = str | float | bool
