@@ -1,4 +1,4 @@
-"""Which of the values that fill a row each sample of its prediction has (`features.unseen_values`)."""
+"""Which of the values that fill a row (`features.unseen_values`) each of its samples has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
