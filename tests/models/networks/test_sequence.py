@@ -149,6 +149,15 @@ def _members(stack: Stack, vector: Tensor) -> list[tuple[MLP, Tensor, Tensor]]:
     return found
 
 
+def test_a_path_leads_from_the_inputs_to_the_last_outputs() -> None:
+    network = MLP.build(MLPConfig(hidden=(5, 4)), 6, 3, path_to=2)
+    weights = network.layout.unflatten(randn(network.layout.num_weights))
+    dense, x = MLP.build(MLPConfig(hidden=(5, 4)), 6, 3), randn(8, 6, seed=1)
+    expected = dense({name: weights[name] for name in dense.layout.shapes}, x)
+    expected[:, 1:] += x @ weights["path.weight"].mT + weights["path.bias"]
+    torch.testing.assert_close(network(weights, x), expected)
+
+
 def test_masks_are_those_of_each_member(stack: Stack) -> None:
     """Per row for training, and per sample for prediction."""
     vector, x = randn(stack.layout.num_weights), randn(8, 6, seed=1)
