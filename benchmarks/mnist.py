@@ -28,7 +28,7 @@ from models.likelihoods.mixture import CategoricalMixture
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
 from models.training.recipe import resolve
-from models.training.train import train
+from models.training.train import TrainingRun, train
 
 PRUNING = (0.5, 0.75, 0.9, 0.95, 0.98)
 SAMPLES = 100
@@ -94,7 +94,7 @@ def fit(folder: Path, units: int, seed: int, kept: Path) -> TabularModel:
     )
     config = resolve(request, profiles, len(rows["image"]))
     print(config.training, config.method, flush=True)
-    trained = train(rows, TYPES, config, on_progress=show, checkpoint_dir=kept)
+    trained = train(rows, TYPES, config, TrainingRun(show, checkpoint_dir=kept))
     assert isinstance(trained, TabularModel)
     return trained
 

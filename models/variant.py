@@ -12,7 +12,7 @@ from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.expectation import Promise
 from models.inference.method import State
 from models.prediction.default_sampler.record import MeasuredSamplers
-from models.prediction.products import OLD_WEIGHTS, Rounding
+from models.prediction.products import Rounding
 
 PrunedBy = Literal["weights", "units"]
 
@@ -34,21 +34,19 @@ class Variant:
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
     calibration: Calibration | PathCalibration | None = None  # None: not calibrated
-    bfloat16: bool = False  # whether the rounding error is small compared with the sampling error
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
     output_factors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
     samplers: MeasuredSamplers | None = None  # None: not measured
-    rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it
+    rounding: Rounding | None = None  # by bfloat16; None: no large product, or release 0.1
     by: PrunedBy | None = None  # what was ranked; None: not pruned, or by weights in release 0.1
 
     @property
     def rounded(self) -> int | None:
         """The least weights of a layer whose products may be in bfloat16; None: none may."""
-        if not self.bfloat16:
-            return None
-        return OLD_WEIGHTS if self.rounding is None else self.rounding.weights
+        rounding = self.rounding
+        return rounding.weights if rounding is not None and rounding.is_hidden else None
 
     @property
     def reference(self) -> Reference | None:
@@ -66,7 +64,7 @@ class Variant:
             **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
             **({"auto": auto} if (auto := self.samplers and self.samplers.describe()) else {}),
             **(
-                {"rounding": asdict(self.rounding) | {"bfloat16": self.bfloat16}}
+                {"rounding": asdict(self.rounding) | {"bfloat16": self.rounding.is_hidden}}
                 if self.rounding
                 else {}
             ),

@@ -16,7 +16,7 @@ from models.exceptions import ModelError, Stopped
 from models.features.columns import Columns
 from models.fitting.distributed import joined
 from models.model import TrainedModel
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from worker.shared_folder import SharedFolder, Training
 
 
@@ -46,17 +46,14 @@ def _fit(
     folder: SharedFolder, training: Training, columns: Columns, device: str
 ) -> tuple[TrainedModel | None, ModelError | Stopped | None]:
     """The model, or the error that all ranks have."""
+    run = TrainingRun(
+        folder.write_progress,
+        folder.stop_requested,
+        folder.checkpoints,
+        training.checkpoint_seconds,
+    )
     try:
-        model = train(
-            columns,
-            training.types,
-            training.config,
-            device=device,
-            on_progress=folder.write_progress,
-            should_stop=folder.stop_requested,
-            checkpoint_dir=folder.checkpoints,
-            checkpoint_seconds=training.checkpoint_seconds,
-        )
+        model = train(columns, training.types, training.config, run, device)
     except (ModelError, Stopped) as error:
         return None, error
     except (MemoryError, torch.OutOfMemoryError):

@@ -31,7 +31,7 @@ from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
-from models.training.train import TrainingRun, train_problem
+from models.training.train import TrainingRun, train
 from worker.baselines.adding import with_baselines
 from worker.checkpoint_uploader import uploading
 from worker.measurement import measure
@@ -184,9 +184,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
         if training.others:
             return _train_joint(columns, training, run)
         holidays = holidays_of(config, columns)
-        model, _ = train_problem(
-            columns, training.types, config, run, training.device, holidays=holidays
-        )
+        model = train(columns, training.types, config, run, training.device, holidays=holidays)
         return with_baselines(model, columns, training.types, should_stop)
 
 

@@ -28,7 +28,7 @@ from models.config import (
 from models.features.columns import ColumnProfile
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
-from models.training.train import train
+from models.training.train import TrainingRun, train
 
 NETWORKS: dict[str, NetworkConfig] = {
     "mlp": MLPConfig(hidden=(400, 400)),
@@ -91,7 +91,7 @@ def fit(arguments: argparse.Namespace) -> TabularModel:
     config = resolve(wanted, profiles, len(train_columns["digit"]))
     config = replace(config, training=replace(config.training, validation_fraction=0.02))
     types = {profile.name: profile.type for profile in profiles}
-    return train(train_columns, types, config, on_progress=_show)
+    return train(train_columns, types, config, TrainingRun(_show))
 
 
 def _show(progress: Any) -> None:

@@ -22,7 +22,7 @@ from models.fitting.distributed import Ranks, is_lost, joined
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.training.progress import Progress
-from models.training.train import train
+from models.training.train import TrainingRun, train
 
 _IN_ONE_PROCESS = ("forecasting", "language_model")  # a step depends on the ones before
 
@@ -109,15 +109,8 @@ def _train(
         files.check_writable(arguments.to)
     _check(training, ranks)
     torch.set_num_threads(training_threads(training.config, torch.get_num_threads(), ranks.size))
-    model = train(
-        training.columns,
-        training.types,
-        training.config,
-        device=device,
-        on_progress=_report,
-        should_stop=should_stop,
-        checkpoint_dir=arguments.checkpoints,
-    )
+    run = TrainingRun(_report, should_stop, arguments.checkpoints)
+    model = train(training.columns, training.types, training.config, run, device)
     if ranks.leads:
         _write(model, arguments.to)
 

@@ -36,11 +36,11 @@ def fit(
     first, *others = (one.config for one in each)
     threads = torch.get_num_threads()
     torch.set_num_threads(training_threads(first, threads))
+    run, device = TrainingRun(on_progress), device or _device()
     try:
         if others:
-            run = TrainingRun(on_progress)
-            return train_joint(columns, types, [first, *others], run, device or _device())
-        model = train(columns, types, first, device=device or _device(), on_progress=on_progress)
+            return train_joint(columns, types, [first, *others], run, device)
+        model = train(columns, types, first, run, device)
     finally:
         torch.set_num_threads(threads)
     return cast(TabularModel, model)  # the estimators' tasks predict rows

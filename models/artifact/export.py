@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from models.config import Json, RecurrentConfig
-from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidInput
 from models.features.categories import CategoryEncoder
 from models.features.encoders import DatetimeEncoder, Encoder, TensorEncoder
@@ -170,8 +169,7 @@ class _Exported(nn.Module):
         outputs = engine.move(outputs, x, self._seed).double()
         point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
         mixture = engine.whole_mixture(outputs, point)
-        calibration = self._model.variant(self._prune).calibration
-        assert not isinstance(calibration, PathCalibration), "forecasters are not exported"
+        calibration = self._model.calibration_of(self._prune)
         if calibration is not None:
             mixture = calibration.apply(mixture)
         summaries = [mixture.mean]

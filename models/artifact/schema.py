@@ -65,7 +65,6 @@ class VariantDocument(TypedDict):
     num_bytes: Count
     error_factors: Annotated[dict[Rows, NotNegative], Len(0, 100)]
     calibration: Calibration | PathCalibration | None
-    bfloat16: Flag
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
     output_factors: NotRequired[Annotated[dict[Text, dict[Rows, NotNegative]], Len(0, 100)]]

@@ -9,7 +9,6 @@ smaller.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.card import RowProfile, summarise_columns
-from models.config import Json, ModelConfig
+from models.config import ModelConfig
 from models.evaluation.detector import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData
@@ -171,14 +170,6 @@ class SeriesProblem:
                     f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
                 )
         return replace(model, variants_by_prune=scored, notes=tuple(notes))
-
-    def importance(self, model: Any) -> Json:
-        """Nothing: forecasts are not explained."""
-        return {}
-
-    def held_out(self, model: Any) -> Json:
-        """Nothing: the back-test has the charts."""
-        return {}
 
 
 # What the calibration steps tell

@@ -82,10 +82,11 @@ def _calibrating(problem: RowProblem, model: TabularModel) -> dict[float, Transf
     """
     found = {}
     for prune, variant in model.variants_by_prune.items():
+        calibration = model.calibration_of(prune)
         if isinstance(problem, FoldProblem):
-            found[prune] = transforms_of(problem.out_of_fold(variant.state), variant)
+            found[prune] = transforms_of(problem.out_of_fold(variant.state), calibration)
         elif problem.calibration is not None:
-            found[prune] = transforms_of(labelled(model, prune, problem.calibration), variant)
+            found[prune] = transforms_of(labelled(model, prune, problem.calibration), calibration)
     return found
 
 

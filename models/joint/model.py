@@ -11,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
-from models.evaluation.calibration import LabelledMixture
-from models.evaluation.path_calibration import PathCalibration
+from models.evaluation.calibration import Calibration, LabelledMixture
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnReading, Columns, InputColumn
 from models.features.rows import Rows
@@ -272,7 +271,7 @@ class JointModel(TrainedModel):
             rows: the same rows, encoded for each member.
         """
         found = [
-            transforms_of(labelled(member, prune, some), member.variant(prune))
+            transforms_of(labelled(member, prune, some), member.calibration_of(prune))
             for member, some in zip(self.members, rows, strict=True)
         ]
         dependence = self.dependence[prune]
@@ -306,16 +305,13 @@ def labelled(member: TabularModel, prune: float, rows: Rows) -> Iterator[Labelle
     return member.engine.labelled(member.fitted(prune), rows, sampling)
 
 
-def transforms_of(parts: Iterable[LabelledMixture], variant: Variant) -> Transforms:
+def transforms_of(parts: Iterable[LabelledMixture], calibration: Calibration | None) -> Transforms:
     """The distribution functions of one calibrated target at its true values."""
     found = []
     for one in parts:
         if one.only_groups:
             continue
-        mixture, calibration = one.mixture, variant.calibration
-        if calibration is not None:
-            assert not isinstance(calibration, PathCalibration), "forecasts have one target"
-            mixture = calibration.apply(mixture)
+        mixture = one.mixture if calibration is None else calibration.apply(one.mixture)
         assert isinstance(mixture, NumberMixture), "several targets are numbers"
         y = one.targets.double()
         weights = torch.ones_like(y) if one.weights is None else one.weights

@@ -18,7 +18,7 @@ from torch import Generator
 from torch.nn.functional import cross_entropy
 
 from models.card import ColumnSummary, RowProfile
-from models.config import Json, ModelConfig, TrainingConfig
+from models.config import ModelConfig, TrainingConfig
 from models.config.training import required
 from models.exceptions import InvalidData
 from models.features.columns import Columns
@@ -127,14 +127,6 @@ class TextProblem:
             whole = {"rows": len(self.scores), **metrics, **variant.metrics}
             scored[fraction] = replace(variant, metrics=whole)
         return replace(model, variants_by_prune=scored)
-
-    def importance(self, model: BayesianLanguageModel) -> Json:
-        """Nothing: texts have no features."""
-        return {}
-
-    def held_out(self, model: BayesianLanguageModel) -> Json:
-        """Nothing: a text has no single true value."""
-        return {}
 
 
 def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProblem:

@@ -27,7 +27,6 @@ from models.prediction.summary import Summary
 # Weights, 128 × 128, from which a layer may have another product than torch's. Networks of smaller
 # layers are for compiled kernels.
 ROUNDED = 2**14
-OLD_WEIGHTS = 2**16  # what release 0.1 rounded
 _LARGE = 2**16  # weights: 256 × 256, in whose products a network spends most of its time
 # Shares of weights that are not 0, up to which sparse products are faster than dense ones, and than
 # those in bfloat16, which are twice as fast; of layers of so many weights.
@@ -202,7 +201,7 @@ class Rounding:
     deviation: float
     error_of_mean: float
     error_of_deviation: float
-    weights: Annotated[int, Ge(1)] = OLD_WEIGHTS
+    weights: Annotated[int, Ge(1)] = 2**16  # of the first versions that stored the shifts
 
     @property
     def is_hidden(self) -> bool:

@@ -385,9 +385,7 @@ class TabularModel(TrainedModel):
     def evaluate_blocks(
         self, blocks: Iterable[Columns], *, prune: float = 0.0, samples: int = 100
     ) -> Json:
-        """Of each block nothing but the scores of its rows stays in memory; series are joined."""
-        if not self.has_independent_rows:
-            return super().evaluate_blocks(blocks, prune=prune)
+        """Of each block nothing but the scores of its rows stays in memory."""
         options = PredictOptions(prune=prune, samples=samples)
         parts, weighed = [], False
         for columns in blocks:
@@ -536,9 +534,10 @@ class TabularModel(TrainedModel):
         self._check_intervals(options)
 
     def calibration_of(self, prune: float) -> Calibration | None:
-        """The calibration of rows; None for paths, whose calibration is not of single windows."""
+        """The calibration of a variant; None if it is not calibrated."""
         found = self.variant(prune).calibration
-        return None if isinstance(found, PathCalibration) else found
+        assert not isinstance(found, PathCalibration), "only forecasts have one of paths"
+        return found
 
     def _paused(self, fitted: Ready, x: Tensor, options: ResolvedOptions, pause: Pause) -> Summary:
         """`summary`, with a pause before each block of rows."""

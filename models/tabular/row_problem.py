@@ -104,15 +104,13 @@ class RowProblem:
             metrics, by_row[fraction] = measurement.score(
                 model, fraction, self.scores, SCORE_SAMPLES
             )
-            rounding = measurement.measure_rounding(model, fraction, x)
             factors, each = measurement.measure_sobol_factors(model, fraction, x)
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
                 sobol_factors=factors,
                 output_factors=each,
-                bfloat16=rounding is not None and rounding.is_hidden,
-                rounding=rounding,
+                rounding=measurement.measure_rounding(model, fraction, x),
                 detector=detector,
                 promise=promise(model, fraction, self.scores),
                 samplers=measurement.measure_samplers(model, fraction, x),

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from models.card import RowProfile
-from models.config import Json, ModelConfig, TrainingConfig
+from models.config import ModelConfig, TrainingConfig
 from models.config.training import required
 from models.exceptions import Stopped
 from models.fitting.loop import EpochResult, Run, Task
@@ -70,14 +70,6 @@ class Problem(Protocol[M]):
 
     def measured(self, model: M) -> M:
         """The model with all posteriors, calibrated and scored on held-out data."""
-        ...
-
-    def importance(self, model: M) -> Json:
-        """What held-out data say of the features of a finished model; empty without features."""
-        ...
-
-    def held_out(self, model: M) -> Json:
-        """Predictions of held-out rows for charts; empty where charts show none."""
         ...
 
 

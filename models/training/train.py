@@ -17,25 +17,44 @@ from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
 from models.tabular.race import Race
+from models.tabular.row_problem import RowProblem
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.progress import Progress, ProgressReporter
-from models.training.stages import Fitting, M, Problem, StageRunner, total_epochs
+from models.training.stages import Fitting, Problem, StageRunner, total_epochs
 
 
 def ignore(progress: Progress) -> None:
     """Reports nothing."""
 
 
+@dataclass(frozen=True)
+class TrainingRun:
+    """How a training reports, stops and saves; by default it does none of these.
+
+    Args:
+        checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
+        checkpoint_seconds: longest time between checkpoints (`checkpoints`). A stage's end
+            and a stop save one, too.
+        checkpoint_prefix: begins the names of files of trainings that share a folder.
+    """
+
+    on_progress: Callable[[Progress], None] = ignore
+    should_stop: Callable[[], bool] = lambda: False
+    checkpoint_dir: Path | None = None
+    checkpoint_seconds: float = LONGEST_SECONDS
+    checkpoint_prefix: str = ""
+
+
+_UNWATCHED = TrainingRun()
+
+
 def train(
     columns: Columns,
     types: Mapping[str, str],
     config: ModelConfig,
-    *,
+    run: TrainingRun = _UNWATCHED,
     device: str = "cpu",
-    on_progress: Callable[[Progress], None] = ignore,
-    should_stop: Callable[[], bool] = lambda: False,
-    checkpoint_dir: Path | None = None,
-    checkpoint_seconds: float = LONGEST_SECONDS,
+    *,
     holidays: Holidays | None = None,
 ) -> TrainedModel:
     """Train a model and its pruned variants; calibrate and score each of them on held-out rows.
@@ -52,32 +71,14 @@ def train(
         columns: feature, target, weight and split columns, as `models.features.columns.Columns`.
         types: the stored type of each column, as in its profile.
         config: every setting filled in by `models.training.recipe.resolve`.
-        checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
-        checkpoint_seconds: longest time between checkpoints (`checkpoints`). A stage's end
-            and a stop save one, too.
         holidays: of the calendar that `forecast.holidays` names.
 
     Raises:
         InvalidData: if the model cannot learn from the rows.
         Diverged: if a number is not finite; nothing is saved then.
-        Stopped: between two mini-batches, once `should_stop` returns True.
+        Stopped: between two mini-batches, once `run.should_stop` returns True.
     """
-    run = TrainingRun(on_progress, should_stop, checkpoint_dir, checkpoint_seconds)
     return train_problem(columns, types, config, run, device, holidays=holidays)[0]
-
-
-@dataclass(frozen=True)
-class TrainingRun:
-    """How a training reports, stops and saves, as the arguments of `train`.
-
-    `checkpoint_prefix` begins the names of files of trainings that share a folder.
-    """
-
-    on_progress: Callable[[Progress], None] = ignore
-    should_stop: Callable[[], bool] = lambda: False
-    checkpoint_dir: Path | None = None
-    checkpoint_seconds: float = LONGEST_SECONDS
-    checkpoint_prefix: str = ""
 
 
 def train_problem(
@@ -121,8 +122,8 @@ def begin_stages(config: ModelConfig, run: TrainingRun, ranks: Ranks) -> StageRu
 
 
 def fit_problem(
-    problem: Problem[M], stages: StageRunner, *, leads: bool = True
-) -> tuple[M, Problem[M]]:
+    problem: Problem[Any], stages: StageRunner, *, leads: bool = True
+) -> tuple[TrainedModel, Problem[Any]]:
     """The model of a problem, with its card, and the problem that calibrated and scored it.
 
     Args:
@@ -133,7 +134,8 @@ def fit_problem(
         return model, problem
     model = problem.measured(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
-    card |= {"importance": problem.importance(model), "held_out": problem.held_out(model)}
+    if isinstance(problem, RowProblem):
+        card |= {"importance": problem.importance(model), "held_out": problem.held_out(model)}
     return replace(model, card=card), problem
 
 

@@ -1,17 +1,27 @@
-"""What comes in: strict JSON, honest limits, problems that name the field."""
+"""What comes in: strict JSON, honest limits, problems that name the field, clients that go."""
 
+import asyncio
 import gzip
+import http.client
 import json
 import socket
+from collections.abc import Awaitable, Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+from starlette.types import Message
 
+from app import dependencies
+from app.dependencies import or_disconnect
 from core.datasets.datasets import Datasets
 from tests.app.conftest import MakeService
-from tests.app.running import Service
+from tests.app.running import Service, serving
+from tests.waiting import wait_until
 
 JSON = {"Content-Type": "application/json"}
 
@@ -194,3 +204,52 @@ def test_an_error_tells_nothing(make_service: MakeService, monkeypatch: pytest.M
     answer = service.http.get("/datasets/x", headers={"X-Request-ID": "id-1"})
     assert problem(answer, 500)["request_id"] == "id-1"
     assert "secret" not in answer.text
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watch every request from its first moment."""
+    monkeypatch.setattr(dependencies, "PATIENCE_SECONDS", 0.0)
+
+
+def request_from(receive: Callable[[], Awaitable[Message]]) -> Request:
+    return Request({"type": "http", "headers": []}, receive)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_work_for_a_client_that_has_gone_is_cancelled() -> None:
+    stopped = asyncio.Event()
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    with pytest.raises(ClientDisconnect):
+        asyncio.run(or_disconnect(request_from(receive), work()))
+    assert stopped.is_set()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_a_stop_ends_is_a_503(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The body never comes, so that the server cancels the request at the end of its grace."""
+    with serving(tmp_path, grace_seconds=1) as service:
+        address = httpx.URL(service.url)
+        upload = http.client.HTTPConnection(address.host, address.port, timeout=120)
+        upload.putrequest("POST", "/datasets?name=slow")
+        upload.putheader("Content-Type", "text/csv")
+        upload.putheader("Content-Length", "100000")
+        upload.endheaders(b"a,b\n1,2\n")
+        wait_until(lambda: service.services.writers._bound.held == 1)
+    answer = upload.getresponse()
+    assert answer.status == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert b"the service stops" in answer.read()
+    upload.close()
+    assert not [record.msg for record in caplog.records if record.exc_info]
+    lines = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    assert [line["status"] for line in lines if line.get("path") == "/datasets"] == [503]

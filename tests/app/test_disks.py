@@ -16,8 +16,7 @@ from core.context import Context, open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.app.running import Service, answered, serving
-from tests.ports import free_port
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, free_port, wait_until
 from tests.worker.conftest import add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner

@@ -1,7 +1,10 @@
-"""Row 11: formulas in files, frames around pages, unknown devices."""
+"""Rows 6 and 11: files in the current directory, formulas in files, frames, unknown devices."""
 
 import csv
 import io
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +15,7 @@ import pytest
 from app.serving.csv_format import write_table
 from credence.commands.files.predictions import write_csv
 from tests.app.running import answered
-from tests.credence.running import Service
+from tests.credence.running import Service, environment
 
 HARMFUL = '=HYPERLINK("http://evil.example")'
 
@@ -65,3 +68,41 @@ def test_a_device_that_no_worker_has_is_refused(open_service: Service) -> None:
         wanted = body | {"training": {"device": device}}
         answer = answered(httpx.post(f"{open_service.url}/train", json=wanted, timeout=120), 422)
         assert [error["path"] for error in answer.json()["errors"]] == ["/training/device"]
+
+
+NAMES = ("torch", "models", "core", "worker", "numpy", "typer", "structlog", "multiprocessing")
+COMMANDS = {
+    "script": [str(Path(sys.executable).parent / "credence")],
+    "module": [sys.executable, "-m", "credence"],
+}
+
+
+def plant(directory: Path) -> None:
+    """Modules and packages that leave a file when they are imported.
+
+    A folder `credence`, as a clone makes it, is not the package either.
+    """
+    (directory / "credence" / "credence").mkdir(parents=True)
+    leave = "import pathlib, os\npathlib.Path(os.environ['TRACES'], __name__).touch()\n"
+    for name in NAMES:
+        (directory / f"{name}.py").write_text(leave)
+    (directory / "app").mkdir()
+    (directory / "app" / "__init__.py").write_text(leave)
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_a_torch_in_the_current_directory_is_not_run(tmp_path: Path, command: str) -> None:
+    planted, traces = tmp_path / "planted", tmp_path / "traces"
+    plant(planted)
+    traces.mkdir()
+    serve = [*COMMANDS[command], "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    settings = {"TRACES": str(traces), "CREDENCE_TRAIN_PROCESSES": "2"}
+    with subprocess.Popen(
+        serve, cwd=planted, env=environment(**settings), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        try:
+            assert process.stdout.readline().startswith("ready on ")
+        finally:
+            process.terminate()
+    assert not list(traces.iterdir())

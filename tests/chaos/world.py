@@ -25,8 +25,7 @@ from tests.chaos.proxy import Proxy, to_port, to_socket
 from tests.core.postgresql import PostgresServer
 from tests.core.redis_server import RedisServer, running_redis
 from tests.core.webhooks.receiving import answer, receiver
-from tests.ports import free_port
-from tests.waiting import PATIENCE, slowness
+from tests.waiting import PATIENCE, free_port, slowness
 from tests.worker.conftest import add_line
 
 WORKERS = 2

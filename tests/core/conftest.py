@@ -1,19 +1,22 @@
 """Both databases, empty and migrated; data sets, jobs and a registry on top of them."""
 
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import create_engine, text
 
 from core.access.callers import Caller, View
+from core.clock import now
 from core.context import Context, open_context
 from core.database.database import Database, migrate
-from core.database.schema import Base
+from core.database.schema import Base, VersionRow
 from core.datasets.datasets import Datasets
-from core.jobs.jobs import Job, Jobs
+from core.jobs.jobs import Claim, Job, Jobs
 from core.jobs.results import Results
 from core.jobs.specs import PredictSpec, TrainSpec
 from core.registry.registry import Registry
@@ -218,3 +221,52 @@ def predict_spec(dataset: str, chunk_rows: int = 10) -> PredictSpec:
 def batch(jobs: Jobs, dataset_id: str) -> Job:
     """35 rows in chunks of 10: three whole ones and one of 5."""
     return jobs.create_batch(predict_spec(dataset_id), 35)
+
+
+T = TypeVar("T")
+
+
+def at_once(work: Callable[[int], T], number: int) -> list[T]:
+    """What each of so many threads returns, by its index; the first error is raised."""
+    start = threading.Barrier(number)
+
+    def run(index: int) -> T:
+        start.wait()
+        return work(index)
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(run, range(number)))
+
+
+LEASE = 60.0
+
+
+def claimed(jobs: Jobs, job_id: str, worker: str = "worker-1") -> Claim:
+    claim = jobs.claim(job_id, worker, LEASE)
+    assert claim is not None
+    return claim
+
+
+def states(jobs: Jobs, job: Job) -> list[str]:
+    """The states that a job has had, by its events."""
+    return [event.data["status"] for event in jobs.events(job.id) if event.type == "state"]
+
+
+def statuses(jobs: Jobs, whole: Job) -> list[str]:
+    return [part.status.value for part in jobs.parts(whole.id)]
+
+
+NAMES = ("log_likelihood", "squared_error", "mae", "crps", "epistemic_share", "pit", "uncertainty")
+
+
+def version_row(number: int, **description: Any) -> VersionRow:
+    """A version of the model `square`."""
+    return VersionRow(
+        model="square",
+        version=number,
+        description=description,
+        dataset="ds_1",
+        job="job_1",
+        artifact_key=f"models/square/{number}",
+        created_at=now(),
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import free_port, wait_for_port
+from tests.waiting import free_port, wait_for_port
 
 
 class RedisServer:

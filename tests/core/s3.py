@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from core.storage.bucket import Bucket
-from tests.ports import free_port, wait_for_port
+from tests.waiting import free_port, wait_for_port
 
 KEY, SECRET = "credence-tests", "only-for-the-tests"
 BUCKET = "credence"

@@ -21,8 +21,7 @@ from core.jobs.specs import ChunkSpec
 from core.maintenance.backup import BackupFailed, artifact_keys, back_up
 from core.maintenance.restore import restore
 from core.settings import load_settings
-from tests.core.conftest import predict_spec, queue
-from tests.core.jobs.claiming import claimed
+from tests.core.conftest import claimed, predict_spec, queue
 
 ROUNDS = 12
 

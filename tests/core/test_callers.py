@@ -24,8 +24,7 @@ from core.jobs.specs import TrainSpec
 from core.registry.registry import Registry
 from core.storage import ArtifactStore
 from models.config import ModelConfig
-from tests.core.conftest import owner
-from tests.core.together import at_once
+from tests.core.conftest import at_once, owner
 
 ROWS = {"x": [1.0, 2.0], "y": [2.0, 4.0]}
 ANNA, BEN = owner("anna"), owner("ben")

@@ -19,8 +19,7 @@ from core.database.schema import AliasRow, Base, ModelRow, WorkerRow
 from core.exceptions import Unavailable
 from core.jobs.workers import Workers
 from core.settings import load_settings
-from tests.core.conftest import new_postgresql
-from tests.core.together import at_once
+from tests.core.conftest import at_once, new_postgresql
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:

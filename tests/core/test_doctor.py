@@ -23,7 +23,7 @@ from core.settings import Settings, load_settings
 from tests.core.conftest import queue
 from tests.core.postgresql import running_postgresql
 from tests.core.redis_server import RedisServer
-from tests.ports import free_port
+from tests.waiting import free_port
 
 PASSWORD = "pass word/with:signs"
 QUOTED = "pass%20word%2Fwith%3Asigns"

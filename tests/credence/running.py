@@ -1,5 +1,6 @@
 """Start the real thing: `credence` commands and `credence serve` as processes."""
 
+import http.client
 import os
 import pty
 import subprocess
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psutil
 
 from tests.waiting import PATIENCE
@@ -115,3 +117,25 @@ def serving(
         process.terminate()
         process.wait(PATIENCE)
         process.communicate()  # closes the pipe
+
+
+GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def begin_upload(url: str, name: str, length: int) -> http.client.HTTPConnection:
+    """A connection whose head was sent and taken; so many bytes of CSV are to be sent.
+
+    The service says `100 Continue` when it begins to read the body, so nobody has to guess when.
+    """
+    address = httpx.URL(url)
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=PATIENCE)
+    connection.putrequest("POST", f"/datasets?name={name}")
+    connection.putheader("Content-Type", "text/csv")
+    connection.putheader("Content-Length", str(length))
+    connection.putheader("Expect", "100-continue")
+    connection.endheaders()
+    said = b""
+    while len(said) < len(GO_ON):
+        said += connection.sock.recv(len(GO_ON) - len(said)) or b"?" * len(GO_ON)
+    assert said == GO_ON, said
+    return connection

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,27 @@ def test_relative_links_lead_somewhere() -> None:
             if not target.exists() or (anchor and anchor not in anchors(target)):
                 dead.append((page.name, link))
     assert dead == []
+
+
+PACKAGES = ("app", "core", "credence", "models", "worker")
+
+
+def mentioned() -> list[str]:
+    """Files and folders that the page names by their path from the root."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    found = re.findall(rf"`((?:{'|'.join(PACKAGES)})/[\w/{{}},.]+)`", page)
+    paths = set()
+    for path in found:
+        alternatives = [part.strip("{}").split(",") for part in re.split(r"(\{[^}]*\})", path)]
+        paths |= {"".join(parts) for parts in product(*alternatives)}
+    return sorted(paths)
+
+
+def test_the_page_names_what_exists() -> None:
+    places = [ROOT / path for path in mentioned()]
+    absent = [p for p in places if not p.exists() and not p.with_suffix(".py").is_file()]
+    assert len(places) > 60
+    assert not absent
 
 
 @pytest.mark.stack
@@ -141,7 +163,7 @@ def told() -> Iterator[tuple[str, str]]:
         yield str(page), CODE.sub("", page.read_text())
     for template in (ROOT / "app/ui/templates").glob("*.html"):
         yield str(template), seen(template.read_text())
-    for package in ("app", "core", "credence", "models", "worker"):
+    for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             yield str(path), messages(path.read_text())
     yield "the command line", "\n".join(helps(typer.main.get_command(app)))

@@ -7,6 +7,7 @@ to rounding, because torch answers until the loops are compiled, which round oth
 import pickle
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from core.exceptions import NotParseable
+from credence.client import Client
 from credence.estimators import BayesianClassifier, BayesianRegressor, load
 from tests.credence.running import environment
 
@@ -263,3 +265,45 @@ def test_several_targets_are_predicted_together(two: BayesianRegressor) -> None:
         assert_same(alone.predict(X), mean[:, i])
     with pytest.raises(ValueError, match="estimators_"):
         two.explain(X)
+
+
+def weights_in(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as tar:
+        names = [name for name in tar.getnames() if name.endswith(".safetensors")]
+        return {name: tar.extractfile(name).read() for name in names}  # type: ignore[union-attr]
+
+
+@pytest.mark.stack
+def test_the_service_trains_and_serves_the_same(client: Client, tmp_path: Path) -> None:
+    """The same file, settings and seed give the same weights."""
+    rows = frame()[["size", "city", "new"]].assign(y=target(frame()), w=1.0 + np.arange(80) % 3)
+    rows["city"] = rows["city"].astype(str)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    dataset = client.upload(tmp_path / "rows.parquet")["id"]
+    training = {"epochs": 8, "learning_rate": 0.1, "batch_size": 64, "seed": 5}
+    request = {"network": {"hidden": [8]}, "pruning": [0.5], "training": training, "weight": "w"}
+    request |= {"model": "trained", "dataset": dataset, "target": "y"}
+    job = client.wait(client.submit_train(request)["id"])
+    assert job["status"] == "succeeded", job["error"]
+    client.export_version("trained", 1, tmp_path / "trained.tar")
+    X = rows.drop(columns=["y", "w"])
+    ours = BayesianRegressor(**QUICK | {"pruning": [0.5]}, random_state=5)
+    ours.fit(X, rows["y"], rows["w"])
+    ours.save(tmp_path / "ours.tar")
+    assert weights_in(tmp_path / "ours.tar") == weights_in(tmp_path / "trained.tar")
+    version = ours.deploy(client, "deployed", alias="champion")
+    assert version.description["target"] == "y"  # the name of the column given to `fit`
+    asked = {"model": "deployed", "version": "champion", "inputs": X.to_dict("list")}
+    told = client.submit_predict(asked)
+    mean, std = ours.predict(X, return_std=True)
+    assert told["mean"] == pytest.approx(mean, rel=1e-4, abs=1e-5)
+    assert told["variance"]["total"] == pytest.approx(std**2, rel=1e-4)
+
+
+@pytest.mark.stack
+def test_without_scikit_learn_the_extra_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sklearn.py").write_text("raise ModuleNotFoundError('none', name='sklearn')")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import credence.estimators"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert "pip install scikit-learn" in done.stderr

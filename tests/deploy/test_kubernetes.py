@@ -3,6 +3,8 @@
 import argparse
 import json
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,30 @@ from typing import Any
 import kubeflow_trainer_api.models as kubeflow
 import kubernetes_validate
 import pytest
+import yaml
 
 from core.settings import load_settings
 from credence.engines.places import Places
 from credence.engines.ranks import Arguments
-from tests.deploy.manifests import LOCKED_DOWN, VERSIONS, Manifest, build
+
+Manifest = dict[str, Any]
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+VERSIONS = ("1.31", "1.37")
+LOCKED_DOWN = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def build(name: str) -> list[Manifest]:
+    if not shutil.which("kubectl"):
+        pytest.skip("no kubectl on the PATH (Debian: kubernetes-client)")
+    command = ["kubectl", "kustomize", str(FOLDER / name)]
+    built = subprocess.run(command, capture_output=True, text=True, check=True)
+    return list(yaml.safe_load_all(built.stdout))
+
 
 pytestmark = pytest.mark.stack
 

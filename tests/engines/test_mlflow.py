@@ -13,8 +13,7 @@ import pytest
 
 from credence.scoring.model import LoadedModel
 from tests.engines.conftest import OPTIONS, check
-from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import free_port, wait_until
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.mlflow")

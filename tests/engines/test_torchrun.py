@@ -1,9 +1,10 @@
-"""A training by two launchers of a process each, as on two machines, without the service."""
+"""A training without the service, by two launchers of a process each, and by actors of Ray."""
 
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -157,9 +158,8 @@ def test_ranks_with_other_rows_do_not_train(folder: Path, rows: pa.Table) -> Non
 )
 def test_a_wrong_setting_is_named(folder: Path, request_: Mapping[str, Any], told: str) -> None:
     (folder / "training.json").write_text(json.dumps(request_))
-    arguments = Arguments(*map(str, (folder / "training.json", folder / "rows", folder / "m.tar")))
     with pytest.raises(TrainingFailed) as caught:
-        run_rank(arguments)
+        run_rank(_arguments(folder))
     assert told in str(caught.value)
 
 
@@ -187,3 +187,51 @@ def test_what_depends_on_the_step_before_trains_in_one_process(rows: pa.Table) -
     training = read_training(table, {"target": "y", "task": "forecasting"})
     with pytest.raises(ValueError, match="'forecasting' trains in one process, not in 2"):
         _check(training, Ranks(0, 2))
+
+
+@pytest.fixture
+def ray_train(ray_cluster: None) -> Any:
+    """The module that trains by actors of a real Ray."""
+    return pytest.importorskip("credence.engines.ray_torchrun")
+
+
+def _arguments(folder: Path) -> Arguments:
+    return Arguments(*map(str, (folder / "training.json", folder / "rows", folder / "m.tar")))
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray about what it uses itself
+def test_two_actors_write_the_model_that_one_process_trains(ray_train: Any, folder: Path) -> None:
+    ray_train.train(_arguments(folder), ray_train.Places(ranks=2, strategy="PACK"))
+    assert_trained_alone(folder)
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray about what it uses itself
+def test_a_lost_actor_ends_the_training_with_an_error_that_names_it(
+    ray_train: Any, folder: Path
+) -> None:
+    (folder / "training.json").write_text(json.dumps(REQUEST | {"training": ENDLESS}))
+    checkpoints = folder / "checkpoints"
+    arguments = Arguments(**vars(_arguments(folder)) | {"checkpoints": checkpoints})
+    killer = threading.Thread(target=_kill_rank, args=(checkpoints,))
+    killer.start()
+    with pytest.raises(TrainingFailed, match=r"rank \d was lost: "):
+        ray_train.train(arguments, ray_train.Places(ranks=2, strategy="PACK"))
+    killer.join()
+    assert not (folder / "m.tar").exists()
+
+
+def _kill_rank(checkpoints: Path) -> None:
+    """Kill an actor once both train."""
+    wait_until(lambda: any(checkpoints.glob("*.safetensors")))
+    found = [p for p in psutil.process_iter(["cmdline"]) if "ray::Rank" in str(p.info["cmdline"])]
+    found[-1].kill()
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray about what it uses itself
+def test_what_cannot_begin_is_named(ray_train: Any, folder: Path) -> None:
+    places = ray_train.Places(ranks=3, cpus=2, seconds=0.5)
+    with pytest.raises(TrainingFailed, match="no room for 3 ranks of 2 CPU and 0 GPU"):
+        ray_train.train(_arguments(folder), places)
+    (folder / "training.json").write_text(json.dumps({"target": "z"}))
+    with pytest.raises(TrainingFailed, match=r"rank \d: /target: the data set has no column 'z'"):
+        ray_train.train(_arguments(folder), ray_train.Places(ranks=1))

@@ -17,7 +17,7 @@ from tests.app.cards import publish_all
 from tests.fuzz import raw
 from tests.fuzz.api import attack, operations
 from tests.fuzz.bombs import LIMIT, bombs
-from tests.fuzz.sending import explode, sent_mutated
+from tests.fuzz.mutations import explode, sent_mutated
 from tests.fuzz.target import Target, attacked
 
 EXAMPLES = 25  # of each operation in a round

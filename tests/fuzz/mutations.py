@@ -5,14 +5,17 @@ import io
 import json
 import random
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import httpx
 import numpy as np
 import pyarrow as pa
 
-from tests.fuzz.bombs import ARROW, PARQUET, npy_with, parquet_file, stream, zipped
-from tests.fuzz.target import ROWS
+from tests.fuzz.bombs import ARROW, PARQUET, Bomb, npy_with, parquet_file, stream, zipped
+from tests.fuzz.target import ROWS, Target
+from tests.waiting import PATIENCE
 
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFF, 0x22, 0x2C, 0x5B, 0x7B)
 SIZES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1)
@@ -184,3 +187,43 @@ def headers_of_arrays() -> list[bytes]:
         "\0",
     ]
     return [zipped(("x.npy", npy_with(header.encode(), bytes(8)))) for header in headers]
+
+
+def explode(target: Target, bomb: Bomb) -> tuple[int, int]:
+    """By how many bytes the server has grown at most, and the status."""
+    body = bomb.body()
+    target.forget_peak()
+    before = target.process.memory_info().rss
+    try:
+        answer = httpx.post(
+            f"{target.url}{bomb.path}", content=body, headers=bomb.headers, timeout=PATIENCE
+        )
+    except httpx.HTTPError as error:
+        error.add_note(f"bomb {bomb.name}")
+        raise
+    check(answer, f"bomb {bomb.name}")
+    return target.peak_bytes() - before, answer.status_code
+
+
+def sent_mutated(target: Target, seed: int) -> Counter[int]:
+    """Every valid request, damaged by this seed, and the statuses of the answers."""
+    statuses: Counter[int] = Counter()
+    with httpx.Client(base_url=target.url, timeout=PATIENCE) as client:
+        for number, valid in enumerate(requests()):
+            body = mutated(valid.body, random.Random(f"{seed}/{number}"))
+            answer = client.post(valid.path, content=body, headers=valid.headers)
+            check(answer, f"seed {seed}, request {number}: {valid.path} {valid.headers} {body!r}")
+            target.learn(answer.text if len(answer.content) < 2**20 else "")
+            statuses[answer.status_code] += 1
+    return statuses
+
+
+def check(answer: httpx.Response, what: str) -> None:
+    """Done, or a problem that says what is wrong; 503 only with the time to come back."""
+    status = answer.status_code
+    is_polite = status == 503 and "retry-after" in answer.headers
+    assert status < 500 or is_polite, f"{status} to {what[:2000]}: {answer.text[:500]}"
+    if status >= 400:
+        assert answer.headers["content-type"] == "application/problem+json", what[:2000]
+        assert answer.json()["status"] == status, what[:2000]
+        assert "Traceback" not in answer.text, what[:2000]

@@ -1,12 +1,27 @@
 """Short runs of every attack against a real server process; `make fuzz` runs them for long."""
 
 from collections import Counter
+from collections.abc import Iterator
 
+import pytest
+
+from tests.app.cards import publish_all
 from tests.fuzz import raw
 from tests.fuzz.api import attack, operations
 from tests.fuzz.bombs import LIMIT, bombs
-from tests.fuzz.sending import explode, sent_mutated
-from tests.fuzz.target import Target
+from tests.fuzz.mutations import explode, sent_mutated
+from tests.fuzz.target import Target, attacked
+
+
+@pytest.fixture(scope="session")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    trained = tmp_path_factory.mktemp("trained")
+    publish_all(trained / "data")
+    limits = {"MAX_BODY_BYTES": LIMIT, "MAX_DATASET_BYTES": LIMIT}
+    settings = {f"CREDENCE_{name}": str(value) for name, value in limits.items()}
+    with attacked(trained / "data", tmp_path_factory.mktemp("attacked"), **settings) as running:
+        yield running
+
 
 # One of each kind that did harm once; `make fuzz` sends all.
 QUICK = {"json depth", "inline lists", "gzip members", "npz directory", "csv quotes"}

@@ -1,13 +1,25 @@
-"""Containers are killed while work goes on: no job and no model is lost, and each job runs once."""
+"""What a stack loses or refuses while containers die, a release or a restored backup comes."""
 
 import time
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.integration.load import asking
-from tests.integration.stack import LONG_RUNNING, Stack, pages, wait_until
-from tests.integration.work import predict, train, wait
+from tests.integration.stack import (
+    LONG_RUNNING,
+    PROJECT,
+    REPLICAS,
+    ROOT,
+    VARIABLES,
+    Stack,
+    docker,
+    pages,
+    wait_until,
+)
+from tests.integration.work import asking, predict, train, wait
 
 BUSY_EPOCHS = 1000  # some seconds: long enough to be hit in the middle
 
@@ -72,3 +84,68 @@ def test_a_stopped_stack_comes_back_with_all_it_had(
     stack.start()
     assert wait(http, job, 240)["status"] == "succeeded"
     assert predict(http, "steady", seed=1)["mean"] == pytest.approx(reference, rel=1e-6)
+
+
+CLIENTS = 4
+LABEL = "credence.test.release"
+
+
+def test_a_new_release_fails_no_request(
+    stack: Stack, http: httpx.Client, dataset: str, reference: list[float], tmp_path: Path
+) -> None:
+    """The images differ by a label only: what is replaced, and how, is the same."""
+    release = uuid4().hex
+    before = {service: set(stack.containers(service)) for service in REPLICAS}
+    for service in REPLICAS:
+        _label(f"credence-{service}:{VARIABLES['IMAGE_TAG']}", release, tmp_path)
+    job = train(http, dataset, "through-a-release", epochs=1000)
+    with ExitStack() as opened:
+        clients = [opened.enter_context(stack.http()) for _ in range(CLIENTS)]
+        with asking(*clients) as asked:
+            stack.release("--no-build")
+    print(f"release: {asked}")  # noqa: T201 - the figures of docs/reliability.md, with -rP
+    assert set(asked.statuses) == {200}
+    assert asked.statuses[200] > 100
+    for service, replicas in REPLICAS.items():
+        found = stack.inspect(service)
+        assert len(found) == replicas
+        assert not before[service] & {container["Id"] for container in found}
+        assert {container["Config"]["Labels"][LABEL] for container in found} == {release}
+    assert wait(http, job, 240)["status"] == "succeeded"
+    versions = http.get("/models/through-a-release").json()["versions"]
+    assert [(version["version"], version["job"]) for version in versions] == [(1, job)]
+    assert predict(http, "steady", seed=1)["mean"] == pytest.approx(reference, rel=1e-6)
+
+
+def _label(image: str, release: str, folder: Path) -> None:
+    """Another image of the same name."""
+    (folder / "Dockerfile").write_text(f"FROM {image}\nLABEL {LABEL}={release}\n")
+    built = docker("build", "--quiet", "--tag", image, str(folder), timeout=300)
+    assert built.returncode == 0, built.stderr
+
+
+PAGE = ROOT / "docs" / "operations.md"
+
+
+def commands(paragraph: str) -> str:
+    """The lines of the block that follows a paragraph of the page, for the tests' own stack."""
+    _, _, after = PAGE.read_text().partition(f"**{paragraph}.**")
+    block = after.split("```sh\n", 1)[1].split("```", 1)[0]
+    return block.replace("credence_store", f"{PROJECT}_store")
+
+
+def test_a_backup_brings_back_what_was_there(
+    stack: Stack, http: httpx.Client, dataset: str, reference: list[float], tmp_path: Path
+) -> None:
+    there = sorted(model["name"] for model in pages(http, "/models"))
+    job = train(http, dataset, "through-a-loss", epochs=1000)
+    wait(http, job, 60, "running")
+    stack.shell(commands("Backup"), tmp_path)
+    stack.shell(commands("Restore"), tmp_path)
+    with stack.http() as again:  # with another first key: the secrets are not in the backup
+        assert wait(again, job, 240)["status"] == "succeeded", "it goes on where the backup was"
+        names = sorted(model["name"] for model in pages(again, "/models"))
+        assert names == sorted({*there, "through-a-loss"})
+        assert predict(again, "steady", seed=1)["mean"] == pytest.approx(reference, rel=1e-6)
+    examined = stack.execute("api", "credence", "doctor")
+    assert examined.returncode == 0, examined.stdout

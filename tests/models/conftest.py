@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -9,9 +10,12 @@ from torch import Tensor
 
 from benchmarks.verification.conjugate import KnownNoise
 from models.config import MLPConfig
+from models.device import DEFAULT_MEMORY_BYTES
 from models.features.rows import Rows
-from models.networks import MLP
+from models.inference.bbb import BBBState
+from models.networks import MLP, Network
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.whole_draws import FittedDraws
 
 
 @dataclass(frozen=True)
@@ -53,3 +57,38 @@ def linear_regression() -> LinearRegression:
     return LinearRegression(
         rows, network, KnownNoise(variance), prior_sigma, posterior, float(evidence)
     )
+
+
+def randn(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=torch.float64, generator=generator)
+
+
+def functions(
+    network: Network,
+    posterior: MeanFieldNormal,
+    x: Tensor,
+    seed: int,
+    count: int,
+    *,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Tensor:
+    """Outputs: sample s is one function, evaluated at every row."""
+    fitted = FittedDraws.of(network, BBBState(posterior, {}))
+    return fitted.outputs(x, seed, count, memory_bytes)[0]
+
+
+def assert_close(found: Any, wanted: Any, ignored: tuple[str, ...] = ()) -> None:
+    """Equal up to rounding, whatever the nesting, but for the ignored keys."""
+    if isinstance(found, dict):
+        assert found.keys() - ignored == wanted.keys() - ignored
+        for name in found.keys() - ignored:
+            assert_close(found[name], wanted[name], ignored)
+    elif isinstance(found, list | tuple):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            assert_close(one, other, ignored)
+    elif isinstance(found, float):
+        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-6)
+    else:
+        assert found == wanted

@@ -1,9 +1,7 @@
 """Real Prometheus and Alertmanager, with the project's own rules and configuration."""
 
-import http.server
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.ports import free_port
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "docker" / "prometheus"
@@ -51,26 +48,6 @@ def _answers(url: str) -> bool:
         return httpx.get(url, timeout=120).status_code == 200
     except httpx.TransportError:
         return False
-
-
-@contextmanager
-def exposing(text: str) -> Iterator[str]:
-    """The address of a target that always says the same."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 @dataclass(frozen=True)

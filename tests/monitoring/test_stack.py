@@ -13,10 +13,10 @@ import pytest
 
 from credence.client import Client
 from tests.credence.running import Service, serving
+from tests.http_server import Answer, http_server
 from tests.monitoring.running import (
     Prometheus,
     alertmanager,
-    exposing,
     free_port,
     program,
     prometheus,
@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.stack
 
-GPU = (Path(__file__).parent / "dcgm.prom").read_text()
+GPU = (Path(__file__).parent / "dcgm.prom").read_bytes()
 QUICK = {"network": {"hidden": [8]}, "training": {"epochs": 3}, "pruning": []}
 LONG = {"network": {"hidden": [8]}, "training": {"epochs": 100_000, "patience": 100_000}}
 VARIABLES = {"$model": ".*", "$samples": ".*", "$__rate_interval": "10s"}
@@ -41,10 +41,12 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         service = stack.enter_context(serving(directory, CREDENCE_WORKER_METRICS_PORT=port))
         client = stack.enter_context(Client(service.url))
         _train(client, "line", _table(directory), QUICK, wait=True)
+        text = {"Content-Type": "text/plain; version=0.0.4"}
+        gpu = stack.enter_context(http_server(lambda *_: Answer(GPU, headers=text)))
         targets = {
             "api": service.url.removeprefix("http://"),
             "worker": f"127.0.0.1:{port}",
-            "gpu": stack.enter_context(exposing(GPU)),
+            "gpu": gpu.removeprefix("http://"),
         }
         address = stack.enter_context(alertmanager(directory))
         watching = stack.enter_context(prometheus(directory, targets, address))

@@ -20,7 +20,3 @@ def service(
 ) -> Iterator[Service]:
     with serving(tmp_path_factory.mktemp("sign-on"), **provider.settings) as running:
         yield running
-
-
-def bearer(text: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {text}"}

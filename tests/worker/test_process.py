@@ -1,6 +1,5 @@
 """Real worker processes on the broker in a folder: signals, kills, lost messages, cancellation."""
 
-import signal
 import urllib.request
 from dataclasses import replace
 
@@ -9,8 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core.context import Context
 from core.jobs.jobs import JobStatus
-from tests.ports import free_port
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import free_port, wait_until
 from tests.worker.conftest import ENDLESS, QUICK, train_job, wait_for, worker
 
 pytestmark = pytest.mark.stack
@@ -62,13 +60,3 @@ def test_cancel_and_resume(context: Context, dataset: str) -> None:
         wait_until(lambda: epoch() > reached)
         cancel()
     assert context.jobs.get(job.id).attempt == 2
-
-
-def test_sigterm_hands_the_job_back(context: Context, dataset: str) -> None:
-    job = train_job(context, dataset, ENDLESS)
-    with worker(context) as process:
-        wait_for(context, job, RUNNING)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
-    assert context.jobs.get(job.id).status == QUEUED
-    assert context.checkpoints.exists(job.id)

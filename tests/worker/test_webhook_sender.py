@@ -22,9 +22,8 @@ from core.webhooks.signing import new_secret
 from core.webhooks.webhooks import Delivery
 from tests.core.conftest import predict_spec
 from tests.core.webhooks.receiving import Receiving, receiver
-from tests.ports import free_port, wait_for_port
-from tests.waiting import wait_until
-from tests.worker.conftest import add_line, opened, train_job, worker
+from tests.waiting import free_port, wait_for_port, wait_until
+from tests.worker.conftest import add_line, opened, train_job
 from worker.metrics import WorkerMetrics
 from worker.webhook_sender import WebhookSender
 
@@ -71,20 +70,6 @@ def happen(context: Context, times: int, owner: str = "") -> None:
     with context.database.begin() as session:
         for _ in range(times):
             tell(session, owner, EventType.ALIAS_MOVED, "price/champion", {})
-
-
-@pytest.mark.stack
-def test_a_worker_tells_of_ends(context: Context, receiving: Receiving, subscribed: str) -> None:
-    job = train_job(context, add_line(context), alias="champion")
-    with worker(context, CREDENCE_WEBHOOKS=context.settings.webhooks):
-        wait_until(lambda: len(receiving.messages) == 2)
-        wait_for_delivery(context, subscribed)
-    by_type = {content["type"]: content["data"] for _, content in receiving.messages}
-    moved = {"model": "line", "alias": "champion", "version": 1, "previous_version": None}
-    assert by_type["alias.moved"] == moved
-    ended = by_type["job.succeeded"]
-    assert (ended["id"], ended["kind"], ended["model"]) == (job.id, "train", "line")
-    assert (ended["version"], ended["error"]) == (1, None)
 
 
 def test_cancelled_and_failed_jobs_are_told_and_their_parts_are_not(

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-import typer
 
 from app.access.session import COOKIE
 from app.ui.version_tabs import Tab
 from core.access.keys import Keys, Scope
-from credence.cli import app
 from tests.app.conftest import MakeService
 from tests.app.running import Service, answered, serving
 from tests.app.test_keys import ADMIN_KEY, bearer, key_file, made
+from tests.credence.invoking import command
+from tests.credence.test_docs import anchors
 from tests.waiting import wait_until
 
 # Of dist/htmx.min.js in the package htmx.org 2.0.11, as npm has it.
@@ -190,19 +190,12 @@ HELP = "/dashboard.html"
 LINKING = ("/", "/ui/predict?model=price", "/ui/models/price/versions/1?tab=explain", "/ui/sign-in")
 
 
-def headings(page: str) -> set[str]:
-    """The anchors of a page's headings."""
-    text = Path("docs", page.removesuffix(".html") + ".md").read_text()
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
-
-
 def test_links_lead_to_pages_and_headings_that_exist() -> None:
     links = {link for path in TEMPLATES.rglob("*.html") for link in LEARN.findall(path.read_text())}
     assert len(links) > 15
     for link in links:
         page, _, anchor = link.partition("#")
-        found = headings(page)
+        found = anchors(Path("docs", page).with_suffix(".md"))
         assert not anchor or anchor in found, link
 
 
@@ -221,36 +214,12 @@ EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 PARTS = re.compile(r"<[^>]*>")
 
 
-def commands_in(page: str) -> list[str]:
-    """The commands of a page, as people copy them."""
-    return [html.unescape(PARTS.sub("", one)) for one in COMMAND.findall(page)]
-
-
-def parse(command: str) -> None:
-    """Raise an error of the command line, unless its parser takes the command."""
-    name, *words = (word for word in shlex.split(command) if word != "--help")  # it would exit
-    found = typer.main.get_command(app)
-    context = found.make_context(name, words, resilient_parsing=False) if words else None
-    while context is not None and hasattr(found, "resolve_command"):
-        words = [*context._protected_args, *context.args]
-        name, found, words = found.resolve_command(context, words)
-        context = found.make_context(name, words, parent=context)
-
-
-@pytest.fixture
-def rows_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the file that the commands name."""
-    (tmp_path / "measured.csv").write_text("x,y\n1,2\n")
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("rows_here")
 def test_every_command_in_a_template_is_one() -> None:
-    found = {
-        (path.stem, command)
-        for path in TEMPLATES.rglob("*.html")
-        for command in commands_in(EXPRESSION.sub("1", path.read_text()))
-    }
+    """As people copy it."""
+    pages = (EXPRESSION.sub("1", path.read_text()) for path in TEMPLATES.rglob("*.html"))
+    found = {html.unescape(PARTS.sub("", one)) for page in pages for one in COMMAND.findall(page)}
     assert len(found) > 5
-    for _, command in sorted(found):
-        parse(command)
+    for line in sorted(found):
+        name, *words = shlex.split(line)
+        done = command(*words, "--help")  # which also reads the words before it
+        assert (name, done.exit_code) == ("credence", 0), line

@@ -1,20 +1,22 @@
-"""Models, predictions and comparisons in a browser: pages show what the API answers."""
+"""Models, predictions, comparisons and monitoring in a browser: pages show what the API answers."""
 
 import csv
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from app.ui.format import format_value
+from app.ui.monitoring import sentence
+from models.config import Json
 from tests.app.browser import Visit
+from tests.app.conftest import MakeService
 from tests.app.running import Service, answered, publish, regression_columns, serving
-
-pytestmark = pytest.mark.pages
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -59,6 +61,7 @@ def plotted(page: Page, place: str) -> list[dict[str, Any]]:
     return traces
 
 
+@pytest.mark.pages
 def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")
     page.get_by_label("size").fill("1.5")
@@ -86,6 +89,7 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     expect(page.locator("#caution")).to_be_hidden()
 
 
+@pytest.mark.pages
 def test_names_are_text(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=awkward")
     page.get_by_role("radio", name="Paste or drop many rows").check()
@@ -102,6 +106,7 @@ def test_names_are_text(own: Service, visit: Visit) -> None:
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
 
 
+@pytest.mark.pages
 def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=price")
     page.get_by_role("radio", name="Paste or drop many rows").check()
@@ -134,6 +139,7 @@ def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Vi
     assert [line["wood"] for line in lines] == ["oak", "ash", "oak"]
 
 
+@pytest.mark.pages
 def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price/versions/1?tab=explain")
     card = own.http.get("/models/price/versions/1/card").json()
@@ -155,6 +161,7 @@ def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> No
     np.testing.assert_allclose(lower["y"], means - deviation, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.pages
 def test_one_click_promotes(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price")
     page.get_by_role("button", name="Make champion").click()
@@ -171,6 +178,7 @@ def test_one_click_promotes(own: Service, visit: Visit) -> None:
     visit.complaints.clear()  # of the 422
 
 
+@pytest.mark.pages
 def test_versions_are_compared_as_they_are_chosen(own: Service, visit: Visit) -> None:
     """The table offers whole versions; pruned variants are a link away."""
     page = visit.go(f"{own.url}/ui/compare")
@@ -190,6 +198,7 @@ def test_versions_are_compared_as_they_are_chosen(own: Service, visit: Visit) ->
     assert page.url.endswith("?versions=price/1/0,price/1/0.5&pruned=true")
 
 
+@pytest.mark.pages
 def test_a_forecast_tells_of_its_total(cards: Service, visit: Visit) -> None:
     page = visit.go(f"{cards.url}/ui/predict?model=sales")
     *_, mean = plotted(page, "#fan")
@@ -210,3 +219,109 @@ def test_a_forecast_tells_of_its_total(cards: Service, visit: Visit) -> None:
     assert found["total above 650"] == format_value(total["exceeds"][0]["probability"][-1])
     ever = answer["exceeds"][0]["any_above"][-1]
     assert found["above 170 at some step"] == format_value(ever)
+
+
+PAGE = "/ui/models/price/versions/1"
+
+
+def labelled(service: Service, count: int, shift: float) -> str:
+    """A CSV file whose truth is the prediction and `shift` standard deviations more."""
+    sizes = np.random.default_rng(0).uniform(-2, 2, count).round(3).tolist()
+    inputs = [{"size": size, "wood": "oak", "wet": True, "day": None} for size in sizes]
+    answer = service.post("/predict", {"model": "price", "version": 1, "inputs": inputs}).json()
+    truth = np.array(answer["mean"]) + shift * np.sqrt(answer["variance"]["total"])
+    lines = [
+        f"{size};oak;true;;{value:.4f};x".replace(".", ",")
+        for size, value in zip(sizes, truth.tolist(), strict=True)
+    ]
+    return "\n".join(["size;wood;wet;day;price;note", *lines])
+
+
+def csv_file(text: str) -> FilePayload:
+    return {"name": "measured.csv", "mimeType": "text/csv", "buffer": text.encode()}
+
+
+@pytest.mark.pages
+def test_a_file_of_truths_alarms_and_is_withdrawn(make_service: MakeService, visit: Visit) -> None:
+    own = make_service()
+    page = visit.go(own.url + PAGE)
+    still = page.locator("#still")
+    expect(still).to_contain_text("Not known yet")
+    page.get_by_label("File").set_input_files(csv_file(labelled(own, 120, shift=4.0)))
+    page.get_by_role("button", name="Send true values").click()
+    answer = page.locator("#labels-answer")
+    expect(answer).to_contain_text("120 rows compared")
+    check = own.http.get("/models/price/feedback?version=1").json()["metrics"]["check"]
+    expect(page.locator("#alarm")).to_contain_text(sentence(check))
+    expect(still.get_by_role("link", name="train on newer rows")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Withdraw them").click()
+    expect(still).to_contain_text("Not known yet")
+    expect(page.locator("#alarm")).to_be_empty()
+
+
+def address(service: Service, model: str, tab: str) -> str:
+    return f"{service.url}/ui/models/{model}/versions/1?tab={tab}"
+
+
+def card(service: Service, model: str) -> Json:
+    found: Json = service.http.get(f"/models/{model}/versions/1/card").json()
+    return found
+
+
+def drawn(page: Page) -> None:
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('[data-figure]')].every(
+            e => e.querySelector('.main-svg'))"""
+    )
+
+
+@pytest.mark.pages
+def test_predicted_stands_against_actual_with_intervals(cards: Service, visit: Visit) -> None:
+    found = card(cards, "price")["held_out"]
+    page = visit.go(address(cards, "price", "scores"))
+    drawn(page)
+    traces = page.evaluate(
+        "JSON.parse(JSON.stringify(document.querySelector('[data-figure=held-out-figure]').data))"
+    )
+    actual = sorted(v for trace in traces[:2] for v in trace["x"])
+    assert actual == pytest.approx(sorted(found["actual"]))
+    inside = [
+        low <= y <= high
+        for y, low, high in zip(*(found[n] for n in ("actual", "lower", "upper")), strict=True)
+    ]
+    assert [len(trace["x"]) for trace in traces[:2]] == [sum(inside), len(inside) - sum(inside)]
+    metrics = card(cards, "price")["variants"][0]["metrics"]
+    assert sum(inside) / len(inside) == pytest.approx(metrics["coverage"]["0.9"])
+    rmse = math.sqrt(
+        sum((a - b) ** 2 for a, b in zip(found["actual"], found["mean"], strict=True)) / len(inside)
+    )
+    assert rmse == pytest.approx(metrics["rmse"], rel=1e-4)
+
+
+TABS = "/ui/models/price/versions/1/expected"
+
+
+def test_the_page_of_a_version_leads_to_the_scores_of_a_data_set(make_service: MakeService) -> None:
+    service = make_service()
+    columns = regression_columns(60)
+    columns.pop("price")
+    dataset, _ = service.context.datasets.add_columns("next month", columns)
+    assert f'href="{TABS}"' in service.http.get("/ui/models/price/versions/1").text
+    choice = answered(service.http.get(TABS))
+    assert f'href="{TABS}?dataset={dataset.id}">next month</a>' in choice.text
+    shown = answered(service.http.get(TABS, params={"dataset": dataset.id}))
+    answer = service.http.get(
+        "/models/price/expected", params={"dataset": dataset.id, "version": 1}
+    ).json()
+    rows = re.findall(r'<th scope="row">', shown.text)
+    assert len(rows) == len(answer["scores"])
+    assert f"{answer['scores']['rmse']['expected']:.4g}" in shown.text
+    assert "actual" not in shown.text
+
+
+def test_a_data_set_without_the_columns_is_refused_on_the_page(service: Service) -> None:
+    dataset, _ = service.context.datasets.add_columns("other", {"z": [1.0, 2.0]})
+    shown = service.http.get(TABS, params={"dataset": dataset.id}, headers={"Accept": "text/html"})
+    assert shown.status_code == 422
+    assert "other cannot be used:" in shown.text

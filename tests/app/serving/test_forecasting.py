@@ -1,7 +1,9 @@
 """Forecasts over HTTP: POST /train → /predict → /evaluate."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -80,15 +82,12 @@ def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str,
 @pytest.mark.parametrize(
     ("options", "path"),
     [
-        ({"horizon": 0}, "/horizon"),
         ({"horizon": 1001}, "/horizon"),
         ({"inputs": history(7)}, "/inputs"),
-        ({"inputs": {"sales": [1.0]}}, "/inputs/quarter"),
         ({"future": {"price": [1.0]}}, "/future"),
         ({"sampler": "sobol"}, "/sampler"),
         ({"totals": {"over": "steps"}}, "/totals/over"),
         ({"totals": {"reconcile": True}}, "/totals"),
-        ({"prune": 0.25}, "/prune"),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -97,6 +96,23 @@ def test_what_is_wrong_is_named(
     answer = service.post("/predict", {"model": "sales", "inputs": history(), **options})
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["path"] == path
+
+
+def test_two_rows_of_one_time_are_refused_with_their_lines(service: Service) -> None:
+    """Of the hour that clocks in Berlin show twice, unless the zone is given."""
+    start, berlin = datetime(2024, 10, 20, tzinfo=UTC), ZoneInfo("Europe/Berlin")
+    hours = [(start + timedelta(hours=i)).astimezone(berlin) for i in range(300)]
+    text = "time,load\n" + "".join(f"{hour:%Y-%m-%dT%H:%M},{hour.hour}\n" for hour in hours)
+    headers = {"Content-Type": "text/csv"}
+    dataset = service.http.post("/datasets?name=load", content=text, headers=headers).json()["id"]
+    request = {"model": "load", "dataset": dataset, "target": "load", "task": "forecasting"}
+    refused = answered(service.post("/train", request | {"forecast": {"time": "time"}}), 422)
+    (error,) = refused.json()["errors"]
+    assert error["path"] == "/forecast/key"
+    assert "2 rows of time 2024-10-27 02:00" in error["message"]
+    assert '"zone": "Europe/Berlin"} (lines 170 and 171)' in error["message"]
+    zoned = {"time": {"column": "time", "zone": "Europe/Berlin"}}
+    answered(service.post("/train", request | {"forecast": zoned}), 202)
 
 
 def test_paths_count_as_work(service: Service, version: dict[str, Any]) -> None:
@@ -114,13 +130,6 @@ def test_one_series_and_tensors_are_forecast(service: Service, version: dict[str
     assert found["time"]["data"] == expected["times"]
     assert found["mean"]["data"] == close(expected["mean"])
     assert "series" not in found
-
-
-def test_an_evaluation_is_a_back_test(service: Service, version: dict[str, Any]) -> None:
-    request = {"version": 1, "dataset": version["dataset"]}
-    metrics = done(service, service.post("/models/sales/evaluate", request))["metrics"]
-    assert metrics["origins"] == 60 - 8 - HORIZON + 1
-    assert metrics["mase"] > 0
 
 
 def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any]) -> None:

@@ -184,13 +184,6 @@ def test_arrow_and_csv_have_columns_of_each_target(bakery: Service) -> None:
     assert float(rows[1]["joint.flour.lower_0.9"]) < float(rows[1]["mean"])
 
 
-def test_evaluations_have_the_metrics_of_each_target(bakery: Service) -> None:
-    dataset = bakery.http.get("/datasets").json()["data"][0]["id"]
-    job = done(bakery, bakery.post("/models/bakery/evaluate", {"dataset": dataset}))
-    assert job["metrics"]["targets"].keys() == {"flour", "butter"}
-    assert job["metrics"]["joint_coverage"]["0.9"] == pytest.approx(0.9, abs=0.15)
-
-
 def test_jobs_that_do_not_fit_say_why(bakery: Service) -> None:
     unlabelled, _ = bakery.context.datasets.add_columns("later", {**ROWS, "x": [1.0, 2.0, 3.0]})
     response = bakery.post("/models/bakery/acquire", {"dataset": unlabelled.id, "k": 2})

@@ -18,9 +18,7 @@ from core.jobs.jobs import ChunkSpec, Claim, Job, Jobs, JobStatus, TrainSpec
 from core.jobs.results import Results, join, parts_key
 from core.jobs.specs import plan_chunk_rows, split
 from core.storage import ArtifactStore
-from tests.core.conftest import predict_spec
-from tests.core.jobs.claiming import LEASE, claimed, states, statuses
-from tests.core.together import at_once
+from tests.core.conftest import LEASE, at_once, claimed, predict_spec, states, statuses
 
 ERROR = {"code": "out_of_memory", "message": "not enough memory"}
 

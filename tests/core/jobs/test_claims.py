@@ -17,8 +17,7 @@ from core.jobs.backlog import read_backlog
 from core.jobs.claims import Claims
 from core.jobs.jobs import Claim, Job, Jobs, JobStatus, TrainSpec
 from core.jobs.workers import Workers
-from tests.core.jobs.claiming import LEASE, claimed
-from tests.core.together import at_once
+from tests.core.conftest import LEASE, at_once, claimed
 
 WRITES: list[Callable[[Jobs, Claim], object]] = [
     lambda jobs, claim: jobs.heartbeat(claim, LEASE),

@@ -22,7 +22,7 @@ from models.config import (
     ModelConfig,
     SWAGConfig,
 )
-from tests.core.jobs.claiming import claimed, statuses
+from tests.core.conftest import claimed, statuses
 
 ERROR = {"code": "diverged", "message": "the loss is no number"}
 METHODS: tuple[MethodConfig, ...] = (BBBConfig(), SWAGConfig(kind="swag"), MAPConfig(kind="map"))

@@ -1,6 +1,8 @@
-"""Wake-ups through real brokers: the folder that is the default, and a Redis server."""
+"""Wake-ups through real brokers: the folder that is the default, and Redis, over TLS, too."""
 
 import multiprocessing
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +14,8 @@ from celery import Celery
 from core.exceptions import Unavailable
 from core.jobs.queue import QUEUE, RUN_JOB, Queue, celery_options
 from core.settings import Settings, load_settings
-from tests.waiting import wait_until
+from tests.core.sources.certificates import certificate
+from tests.waiting import free_port, wait_for_port, wait_until
 
 
 @pytest.fixture(params=["filesystem", pytest.param("redis", marks=pytest.mark.stack)])
@@ -119,3 +122,28 @@ def test_a_message_that_a_crash_cut_off_ends_no_consumer(tmp_path: Path) -> None
         queue.send("job_2")
     assert taken(settings, 1) == [(RUN_JOB, "job_2")]
     assert list((tmp_path / "queue").rglob("*.msg")) == []
+
+
+def check(tmp_path: Path, url: str) -> None:
+    with closing(Queue(load_settings(data_dir=tmp_path, broker_url=url))) as queue:
+        queue.check()
+
+
+@pytest.mark.stack
+def test_only_a_certificate_that_is_vouched_for_is_accepted(tmp_path: Path) -> None:
+    server = shutil.which("redis-server")
+    if not server:
+        pytest.skip("no redis-server on the PATH")
+    port, (public, key) = free_port(), certificate(tmp_path)
+    options = f"--port 0 --tls-port {port} --bind 127.0.0.1 --tls-auth-clients no --save".split()
+    files = ["", "--dir", tmp_path, "--tls-cert-file", public, "--tls-key-file", key]
+    process = subprocess.Popen([server, *options, *files], stdout=subprocess.DEVNULL)
+    try:
+        wait_for_port(port)
+        url = f"rediss://localhost:{port}/0"
+        with pytest.raises(Unavailable):
+            check(tmp_path, url)
+        check(tmp_path, f"{url}?ssl_cert_reqs=required&ssl_ca_certs={public}")
+    finally:
+        process.terminate()
+        process.wait()

@@ -18,8 +18,7 @@ from models.evaluation.adaptive import adapt
 from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, PerRowScores, summarise
 from models.evaluation.reliability import MAX_BINS
-from tests.core.predictions.conftest import NAMES, version_row
-from tests.core.together import at_once
+from tests.core.conftest import NAMES, at_once, version_row
 
 WINDOW = 100
 HELD_OUT = -1.25

@@ -19,7 +19,7 @@ from models.prediction.answers.reasons import COMBINATION, Levels, Range, Reason
 from models.prediction.declared_outputs import CLASS, LEVEL
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import ClassName, RowPrediction
-from tests.core.predictions.conftest import version_row
+from tests.core.conftest import version_row
 
 NUMBERS = RowPrediction(
     task="regression",

@@ -1,10 +1,12 @@
-"""Child processes: what they return, and their limits; and what does not move."""
+"""Child processes: what they return, their limits, what they leave; and what does not move."""
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -12,6 +14,7 @@ import pytest
 
 from core.exceptions import Invalid, NotParseable, TooLarge
 from core.process.confined import Limits, run
+from core.process.scratch import Scratch
 from core.process.watch import Watch
 from tests.waiting import PATIENCE, wait_until
 
@@ -126,3 +129,63 @@ def test_who_could_not_look_begins_anew() -> None:
     assert watched.unchanged({"still": 1}) == {}
     clock.seconds = 21
     assert watched.unchanged({"still": 1}) == {"still": 1}
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from core.process.scratch import Scratch
+scratch = Scratch(Path(sys.argv[1]))
+(scratch.path / "half.arrow").write_text("half of something")
+print(scratch.path, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.stack
+def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(tmp_path: Path) -> None:
+    own = Scratch(tmp_path)
+    (own.path / "mine").touch()
+    command = [sys.executable, "-c", OTHER, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        folder = Path(other.stdout.readline().strip())
+        own.remove_leftovers()
+        assert (folder / "half.arrow").exists()
+        other.kill()
+        other.wait()
+    own.remove_leftovers()
+    assert not folder.exists()
+    assert (own.path / "mine").exists()
+    own.close()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+HANGING = """
+import subprocess, sys, threading, time
+from core.process.ending import leave
+
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid)
+threading.Thread(target=time.sleep, args=[600]).start()  # the interpreter would join it
+leave(int(sys.argv[1]))
+"""
+
+
+def has_ended(process: int) -> bool:
+    try:
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.stack
+def test_neither_a_thread_nor_a_child_keeps_a_process_that_leaves() -> None:
+    for code in (0, 3):
+        command = [sys.executable, "-c", HANGING, str(code)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == code, done.stderr
+        child = int(done.stdout)  # written although nothing flushed it
+        wait_until(lambda child=child: has_ended(child))  # the kernel takes a moment for that

@@ -14,7 +14,7 @@ from core.exceptions import Unavailable
 from core.process.memory_budget import RETRY_AFTER_SECONDS, MemoryBudget
 from core.process.resources import available_bytes, available_cores
 from core.process.shared_bound import SharedBound
-from tests.core.together import at_once
+from tests.core.conftest import at_once
 from tests.waiting import wait_until
 
 

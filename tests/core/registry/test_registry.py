@@ -15,9 +15,7 @@ from core.jobs.specs import TrainSpec
 from core.registry.registry import Registry, Version, import_prefix
 from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
-from tests.core.conftest import owner
-from tests.core.jobs.claiming import claimed
-from tests.core.together import at_once
+from tests.core.conftest import at_once, claimed, owner
 
 DESCRIPTION = {"task": "regression", "metrics": {"rmse": 1.5, "coverage": {"0.9": 0.91}}}
 

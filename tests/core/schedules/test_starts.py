@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy.orm import Session
 
 from core.access.audit import Audit
 from core.access.keys import Keys, Limits, Scope
@@ -10,12 +11,60 @@ from core.database.database import Database
 from core.datasets.datasets import Datasets
 from core.exceptions import Conflict
 from core.jobs.jobs import Jobs, JobStatus
-from core.jobs.specs import TrainSpec
+from core.jobs.specs import Scheduled, TrainSpec
 from core.schedules.cron import next_due
 from core.schedules.schedules import Schedules, When
 from core.schedules.starts import Starts
-from tests.core.schedules.conftest import NOON, Clock, scheduled_spec
-from tests.core.together import at_once
+from models.config import ModelConfig
+from models.evaluation.gate import GateConfig
+from tests.core.conftest import at_once
+
+NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self, session: Session) -> datetime:
+        return self.now
+
+    def move(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def schedules(database: Database, clock: Clock) -> Schedules:
+    return Schedules(database, clock=clock)
+
+
+@pytest.fixture
+def starts(database: Database, clock: Clock) -> Starts:
+    return Starts(database, clock)
+
+
+def scheduled_spec(dataset: str, name: str = "nightly") -> TrainSpec:
+    config = ModelConfig(target="y")
+    return TrainSpec(
+        model="square",
+        dataset=dataset,
+        config=config,
+        alias="champion",
+        scheduled=Scheduled(schedule=name, gate=GateConfig(), configs=(config,)),
+    )
+
+
+@pytest.fixture
+def scheduled(dataset_id: str) -> TrainSpec:
+    return scheduled_spec(dataset_id)
+
 
 HOURLY = When("0 * * * *")
 

@@ -25,7 +25,7 @@ from core.sources.budget import Budget
 from core.sources.databases import duckdb_file, mysql, postgresql, sqlite
 from core.sources.secrets import FileSecret, ServerSecret
 from tests.core.postgresql import running_postgresql
-from tests.ports import free_port, wait_for_port
+from tests.waiting import free_port, wait_for_port
 
 pytestmark = pytest.mark.stack  # children and servers
 

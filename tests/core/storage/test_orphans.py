@@ -10,7 +10,7 @@ from core.datasets.datasets import Datasets
 from core.jobs.jobs import Job, Jobs, JobStatus
 from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
-from tests.core.jobs.claiming import claimed
+from tests.core.conftest import claimed
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from core.storage.bucket import PART_BYTES, Bucket
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store
 from models.exceptions import CorruptArtifact
-from tests.core.conftest import BUCKETS
+from tests.core.conftest import BUCKETS, at_once
 from tests.core.s3 import BUCKET, KEY, SECRET, S3Server
-from tests.core.together import at_once
-from tests.ports import free_port
+from tests.waiting import free_port
 
 TOKEN = "0123456789abcdef01234567"
 

@@ -1,5 +1,6 @@
 """Deliveries: written with what they tell of, claimed by one worker, tried again, given up."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import orjson
@@ -14,9 +15,25 @@ from core.webhooks import retries
 from core.webhooks.deliveries import Answer, Attempt, Deliveries, Outcome, count_pending
 from core.webhooks.event_types import EventType
 from core.webhooks.outbox import tell, tell_once
+from core.webhooks.receivers import read_rules
 from core.webhooks.webhooks import KEPT_DAYS, Delivery, Webhooks
-from tests.core.together import at_once
-from tests.core.webhooks.conftest import URL, Of
+from tests.core.conftest import at_once, owner
+
+RULES = read_rules("hooks.example.org")
+URL = "https://hooks.example.org/credence"
+
+Of = Callable[[str], Webhooks]
+
+
+@pytest.fixture
+def of(database: Database) -> Of:
+    """The webhooks as an owner sees them."""
+
+    def find(name: str) -> Webhooks:
+        return Webhooks(database, RULES, owner(name))
+
+    return find
+
 
 GOOD = Answer(204, None, 0.01)
 BAD = Answer(500, "the receiver answered 500", 0.01)

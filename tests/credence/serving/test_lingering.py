@@ -16,9 +16,8 @@ from httpx_sse import connect_sse
 
 from credence.client import Client
 from credence.serving.listener import SILENT_PEER_SECONDS, listen
-from tests.credence.running import serving
+from tests.credence.running import begin_upload, serving
 from tests.credence.serving.test_serve import start_long_job
-from tests.credence.uploading import begin_upload
 from tests.waiting import PATIENCE
 
 BODY = bytes(4 * 2**20)  # more than the kernel's buffers take: who sends it waits for a reader

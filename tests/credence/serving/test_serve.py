@@ -18,8 +18,7 @@ from core.context import Context, open_context
 from core.settings import load_settings
 from credence.client import Client
 from credence.serving.worker_process import WorkerProcess
-from tests.credence.running import Service, credence, serving
-from tests.credence.uploading import begin_upload
+from tests.credence.running import Service, begin_upload, credence, serving
 from tests.waiting import PATIENCE, slowness, wait_until
 
 STOP_SECONDS = 10

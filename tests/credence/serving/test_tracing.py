@@ -1,12 +1,9 @@
 """One request, followed through API and worker: in the logs by its id, in a trace by its spans."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from credence.client import Client
 from tests.credence.running import Service, serving
+from tests.http_server import Answer, http_server
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -41,38 +39,13 @@ class Collector:
     """Where it listens, and what has come."""
 
     url: str
-    spans: list[Span] = field(default_factory=list)
+    spans: list[Span]
 
     def named(self, name: str) -> list[Span]:
         return [span for span in self.spans if span.name == name]
 
     def children(self, parent: Span) -> dict[str, Span]:
         return {span.name: span for span in self.spans if span.parent_id == parent.span_id}
-
-
-@contextmanager
-def collecting() -> Iterator[Collector]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.path == "/v1/traces"
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            collector.spans.extend(read(body))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    collector = Collector(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield collector
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def read(body: bytes) -> Iterator[Span]:
@@ -119,8 +92,15 @@ SECRET = "a-callers-own-words"
 
 @pytest.fixture(scope="module")
 def collector() -> Iterator[Collector]:
-    with collecting() as running:
-        yield running
+    spans: list[Span] = []
+
+    def receive(path: str, body: bytes) -> Answer:
+        assert path == "/v1/traces"
+        spans.extend(read(body))
+        return Answer()
+
+    with http_server(receive) as url:
+        yield Collector(url, spans)
 
 
 @pytest.fixture(scope="module")

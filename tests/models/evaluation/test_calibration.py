@@ -39,7 +39,7 @@ from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
-from tests.models.nested import assert_close
+from tests.models.conftest import assert_close
 
 QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
 X = {"x": np.linspace(-1, 1, 5)}

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata, t
 
+from models.artifact.export import build
 from models.artifact.files import read_model, write_model
 from models.config import (
     DropoutConfig,
@@ -23,6 +24,7 @@ from models.config import (
     SGLDConfig,
     TrainingConfig,
 )
+from models.exceptions import InvalidInput
 from models.features.categories import (
     CategoryEncoder,
     LevelEffects,
@@ -321,6 +323,23 @@ def test_the_hash_never_changes() -> None:
 
 PLACES = [484, 130, 76]
 SIGNS = [1, 1, 1]
+
+
+def test_an_artifact_keeps_hashes_and_no_words(tmp_path: Path) -> None:
+    texts = np.array(["lovely house", "dreadful house"] * 40, object)
+    model = trained(
+        {"review": texts, "y": np.arange(80.0)},
+        {"review": "text", "y": "number"},
+        features=(FeatureConfig(name="review", type="text"),),
+        network=MLPConfig(hidden=(4,)),
+        training=TrainingConfig(epochs=1, fine_tune_epochs=0),
+        pruning=(),
+    )
+    write_model(model, tmp_path / "model")
+    for file in (tmp_path / "model").iterdir():
+        assert b"lovely" not in file.read_bytes(), file
+    with pytest.raises(InvalidInput, match="'review' is text"):
+        build(model)
 
 
 def test_missing_empty_and_unknown_texts_are_zero_and_case_does_not_count() -> None:

@@ -1,5 +1,6 @@
 """Covariates, holidays and effects of what is known ahead."""
 
+import datetime as dt
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from core import calendars
 from models.artifact.files import read_model, write_model
 from models.config import FeatureConfig, ForecastConfig, MAPConfig, RecurrentConfig, TrainingConfig
 from models.config import TrainingConfig as Training
@@ -286,3 +288,20 @@ def test_a_curved_effect_is_found() -> None:
     ahead = torch.tensor([[[-2.0], [0.0], [2.0]]], dtype=torch.float64)
     found = effects.of(values, torch.cat([x, ahead], 1)).ahead[0]
     np.testing.assert_allclose((found - found[1])[[0, 2]], 2.0, atol=0.5)
+
+
+EPOCH = dt.date(1970, 1, 1)
+
+
+def dates(name: str, year: int) -> set[str]:
+    found = calendars.calendar(name, year, year)
+    return {str(EPOCH + dt.timedelta(days=day)) for day in found.days}
+
+
+def test_holidays_are_those_of_the_law() -> None:
+    """Germany's nine in 2025; Bavaria has three more everywhere (BayFTG, article 1)."""
+    germany = {"01-01", "04-18", "04-21", "05-01", "05-29", "06-09", "10-03", "12-25", "12-26"}
+    assert dates("DE", 2025) == {f"2025-{day}" for day in germany}
+    bavaria = germany | {"01-06", "06-19", "11-01"}
+    assert dates("DE-BY", 2025) == {f"2025-{day}" for day in bavaria}
+    assert {"2024-07-04", "2024-11-28"} <= dates("US", 2024)  # the fourth Thursday of November

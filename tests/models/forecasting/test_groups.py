@@ -31,8 +31,8 @@ from models.forecasting.totals.series_groups import (
 from models.forecasting.totals.sums import Spread, couple, fit_rho, fit_theta, pair
 from models.prediction.options import PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import RowPrediction, to_prediction
+from tests.models.conftest import randn
 from tests.models.forecasting.series_cases import LOGARITHM
-from tests.models.functions import randn
 
 KEYS, STEPS = ("a", "b", "c"), 4
 TIMES = np.tile(np.arange(STEPS, dtype=float), len(KEYS))

@@ -10,13 +10,19 @@ Record answers again only if they are meant to change, and say in the changelog 
 import argparse
 import json
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import orjson
+from pydantic import TypeAdapter
 
+from core.inputs.records import decode_columns, read_rows
+from core.predictions.document import to_document
 from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
@@ -40,15 +46,50 @@ from models.config import (
     SWAGConfig,
     TrainingConfig,
 )
+from models.evaluation.adaptive import Adapted
 from models.features.columns import Columns
 from models.joint.fitting import train_joint
 from models.joint.model import JointModel
 from models.model import TrainedModel
+from models.prediction.compiled.compiler import compiler
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import TrainingRun, train
-from tests.models.golden.asking import Json, ask, by
 from tests.models.training.fitting import profile, types_of
+
+Json = dict[str, Any]
+ORJSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+def ask(model: TrainedModel, request: Json) -> Json:
+    """The answer of `POST /predict`, as the service makes it: JSON goes in, and JSON comes out.
+
+    Args:
+        request: `adapted` in it is what labels have taught.
+    """
+    given = dict(request)
+    inputs, future, adapted = (given.pop(name, None) for name in ("inputs", "future", "adapted"))
+    options = model.resolve(TypeAdapter(PredictOptions).validate_python(given))
+    if adapted is not None:
+        options = replace(options, adapted=tuple(Adapted(**one) for one in adapted))
+    columns = read_rows(inputs).decode(model.inputs, model.unread)
+    ahead = None if future is None else decode_columns(future, model.future_inputs)
+    prediction = model.predict_rows(model.read(columns, ahead, options), options)
+    document = to_document(model.with_reasons(prediction, columns))
+    return dict(json.loads(orjson.dumps(document, option=ORJSON, default=asdict)))
+
+
+@contextmanager
+def by(backend: str) -> Iterator[None]:
+    """Predict by "kernels", once they are compiled, or by "torch" alone."""
+    if backend == "kernels":
+        assert compiler().wait(), "the kernels cannot be compiled"
+        yield
+    else:
+        with patch.object(compiler(), "kernels", None):
+            yield
+
 
 HERE = Path(__file__).parent
 ARTIFACTS, ANSWERS = HERE / "artifacts", HERE / "answers"

@@ -1,6 +1,6 @@
 """Stored models answer what they answered when their golden answers were recorded.
 
-`asking` asks as the service does, by compiled kernels and by torch alone; both must give the same
+`ask` asks as the service does, by compiled kernels and by torch alone; both must give the same
 numbers. Series and texts have no kernels. `make` says how models and answers were made.
 
 Tolerances. Networks compute in float32, whose rounding is 6e-8 of a number. A sum over the weights
@@ -18,8 +18,7 @@ import pytest
 
 from models.artifact.files import read_model
 from models.prediction.compiled.compiler import compiler
-from tests.models.golden.asking import ask, by
-from tests.models.golden.make import ANSWERS, ARTIFACTS, CASES
+from tests.models.golden.make import ANSWERS, ARTIFACTS, CASES, ask, by
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 OF_ERRORS = 1e-3

@@ -3,22 +3,72 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
 import numpy as np
 import pytest
+import torch
 from pydantic import TypeAdapter
+from torch import Tensor
 
 from models.artifact import schema
 from models.artifact.files import examine_artifact, write_model
 from models.config import MAPConfig, MethodConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.calibration import NumberCalibration
 from models.features.targets import NumberTarget
+from models.inference.method import Finished, Fit, Stages, State, check_tensor
+from models.inference.point import DrawsState, PointEstimates, repeated
 from models.inference.registry import METHODS
+from models.likelihoods import Likelihood
+from models.networks import Network
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from tests.models.inference.jitter import Jitter, JitterConfig
 from tests.models.training.fitting import trained
+
+
+@dataclass(frozen=True, kw_only=True)
+class JitterConfig:
+    kind: Literal["jitter"] = "jitter"
+    prior_sigma: float = 1.0
+    width: float = 0.1  # σ of each weight
+
+
+@dataclass(frozen=True)
+class JitterState(State):
+    kind = purpose = "jitter"
+    estimate: DrawsState
+    width: Tensor
+
+    num_weights = num_noise = property(lambda self: self.estimate.num_weights)
+    point = property(lambda self: self.estimate.point)
+
+    def draws(self, noise: Tensor) -> DrawsState:
+        point = {name: repeated(value[0], len(noise)) for name, value in self.point.items()}
+        return DrawsState(self.estimate.weights + self.width * noise, point)
+
+    def parameters(self) -> list[Tensor]:
+        return self.estimate.parameters()
+
+    def named(self) -> dict[str, Tensor]:
+        return self.estimate.named() | {"width": self.width}
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "JitterState":
+        return cls(DrawsState.unpack(tensors, num_weights), tensors["width"])
+
+    def check(self, network: Network, likelihood: Likelihood) -> None:
+        self.estimate.check(network, likelihood)
+        check_tensor("width", self.width, ())
+
+
+class Jitter(PointEstimates):
+    """A method that nobody registered: the fit of `map`, and a Gaussian of one width around it."""
+
+    settings, stored = JitterConfig, JitterState
+
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
+        return Finished(JitterState(fit.state, torch.tensor(self.config.width)))
+
 
 WIDTH = 0.1
 AT = {"x": np.array([-1.0, 0.0, 2.0])}

@@ -23,7 +23,7 @@ from models.config import (
 from models.exceptions import Stopped
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from tests.models.training.fitting import resolved, trained
 
 QUICK = TrainingConfig(epochs=12, batch_size=64, learning_rate=0.02, background=0)
@@ -96,8 +96,8 @@ def test_a_resumed_run_gives_the_same_model(tmp_path: Path, stop_at: int) -> Non
     asked = iter(range(100_000))
     stop = lambda: next(asked) >= stop_at  # noqa: E731
     with pytest.raises(Stopped):
-        train(line(), TYPES, config, should_stop=stop, checkpoint_dir=tmp_path)
-    resumed = train(line(), TYPES, config, checkpoint_dir=tmp_path)
+        train(line(), TYPES, config, TrainingRun(should_stop=stop, checkpoint_dir=tmp_path))
+    resumed = train(line(), TYPES, config, TrainingRun(checkpoint_dir=tmp_path))
     states = (m.variant(0.0).state.tensors() for m in (whole, resumed))
     for mine, theirs in zip(*states, strict=True):
         assert torch.equal(mine, theirs)

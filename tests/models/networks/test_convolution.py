@@ -33,7 +33,7 @@ from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
-from tests.models.functions import randn
+from tests.models.conftest import randn
 
 SMALL = ConvolutionalConfig(channels=(3, 4), hidden=(5,), activation="tanh")
 NETWORK = ConvolutionalNetwork.build(SMALL, Inputs.of((2, 8, 9)), 3)

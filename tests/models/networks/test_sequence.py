@@ -13,7 +13,7 @@ from models.layers.recurrent import Recurrent
 from models.networks import MLP, Inputs, Stack, build_network
 from models.networks.sequences import LanguageModel, recurrent_layers, run
 from models.posteriors.layout import Layout
-from tests.models.functions import randn
+from tests.models.conftest import randn
 
 KINDS = ["rnn", "lstm", "gru"]
 MODULES = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru": torch.nn.GRU}

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from models.inference.bbb import BBBState
 from models.inference.noise import NoiseSource
 from models.likelihoods import HeteroscedasticGaussian, HomoscedasticGaussian
 from models.likelihoods.number_mixture import NumberMixture
-from models.networks import Inputs, Stack, build_network
+from models.networks import Inputs, Network, Stack, build_network
 from models.networks.pruning import prune
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.engine import Engine
@@ -46,7 +47,7 @@ def _stack(parts: tuple[PartConfig, ...], outputs: int = 2) -> Stack:
     return network
 
 
-def _state(stack: Stack, scale: float = 0.2) -> BBBState:
+def _state(stack: Network, scale: float = 0.2) -> BBBState:
     loc = 0.5 * _randn(stack.layout.num_weights)
     rho = softplus_inverse(scale) + 0.3 * _randn(stack.layout.num_weights, seed=1)
     return BBBState(MeanFieldNormal(loc, rho), {})
@@ -216,3 +217,37 @@ def test_one_row_of_many_samples_pauses_without_a_change(
     for name, values in alone.values.items():
         np.testing.assert_array_equal(found.values[name], values, name)
         np.testing.assert_array_equal(during[-1].values[name], after.values[name], name)
+
+
+def _network(hidden: tuple[int, ...], activation: Any = "relu") -> Network:
+    return build_network(MLPConfig(hidden=hidden, activation=activation), Inputs(4), 2)
+
+
+NETWORKS: dict[str, Network] = {
+    "one layer": _network(()),
+    "two layers": _network((8,)),
+    "three layers": _network((8, 6), "tanh"),
+    "quadrature": _network((8,), "silu"),
+    "members": _stack(DEEP),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol", "moments"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_gpu_answers_as_the_processor(name: str, sampler: Sampler) -> None:
+    """The same noise, so that answers differ by the rounding of float32 products alone."""
+    network = NETWORKS[name]
+    engine, state = Engine(network, HeteroscedasticGaussian(), TARGET), _state(network)
+
+    def predicted(device: str, x: Tensor, seed: int) -> list[Tensor]:
+        fitted = Fitted.of(network, state.to(device))
+        asked = Sampling(sampler, seed, 20)
+        parts = [mixture for _, mixture in engine.mixtures(fitted, x.to(device), asked)]
+        locs, noise = [one.locs for one in parts], [one.noise_variances() for one in parts]
+        return [torch.cat(locs, 2).cpu(), torch.cat(noise, 1).cpu()]
+
+    for seed, count in ((1, 8), (2, 5)):
+        x = _randn(count, 4, seed=seed)
+        ours, truth = (predicted(device, x, seed) for device in ("cuda", "cpu"))
+        torch.testing.assert_close(ours, truth, rtol=1e-4, atol=1e-4)

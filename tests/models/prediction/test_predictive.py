@@ -30,7 +30,7 @@ from models.prediction.local import activation_moments
 from models.prediction.monte_carlo_error import all_errors, error_of_mean, standard_error
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from tests.models.functions import functions
+from tests.models.conftest import functions
 from tests.models.training.fitting import trained
 
 

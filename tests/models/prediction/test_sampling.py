@@ -35,7 +35,7 @@ from models.prediction.fitted import Fitted
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from tests.models.functions import functions
+from tests.models.conftest import functions
 from tests.models.training.fitting import trained
 
 NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)

@@ -18,7 +18,7 @@ from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.tabular.unlabelled import informed
 from models.training.train import train
-from tests.models.golden.asking import by
+from tests.models.golden.make import by
 from tests.models.training.fitting import resolved, types_of
 
 HOLE, ROWS, FAR = (np.array(part) for part in ([-0.2, 0.0, 0.2], [-1.5, -1.1, 1.2, 1.6], [9.0]))

@@ -23,7 +23,7 @@ from models.features.columns import ColumnProfile
 from models.fitting.distributed import process_group
 from models.training.progress import Progress
 from models.training.recipe import resolve
-from models.training.train import train
+from models.training.train import TrainingRun, train
 
 QUICK = TrainingConfig(epochs=4, batch_size=34, learning_rate=0.01, fine_tune_epochs=1)
 STOP_AT = 15  # mini-batches: in the third epoch of six mini-batches each
@@ -74,7 +74,7 @@ def main(folder: Path) -> None:
 def run_cases(folder: Path) -> None:
     leads = dist.get_rank() == 0
     for name, case in CASES.items():
-        model = train(case.columns, case.types, case.config, on_progress=only(leads))
+        model = train(case.columns, case.types, case.config, TrainingRun(only(leads)))
         if leads:
             write_model(model, folder / name)
     stop_and_resume(folder, CASES["weighted"], leads=leads)
@@ -89,11 +89,12 @@ def stop_and_resume(folder: Path, case: Case, *, leads: bool) -> None:
         return next(asked) == STOP_AT
 
     kept = folder / "kept" if leads else folder / "not-here"  # as on another machine
+    run = TrainingRun(checkpoint_dir=kept)
     with told(folder / f"stopped-{dist.get_rank()}", Stopped):
-        train(case.columns, case.types, case.config, should_stop=should_stop, checkpoint_dir=kept)
+        train(case.columns, case.types, case.config, replace(run, should_stop=should_stop))
     if leads:
         shutil.copytree(kept, folder / "half")
-    model = train(case.columns, case.types, case.config, checkpoint_dir=kept)
+    model = train(case.columns, case.types, case.config, run)
     if leads:
         write_model(model, folder / "resumed")
     else:

@@ -16,7 +16,7 @@ from models.config import BBBConfig, GaussianPriorConfig
 from models.fitting.distributed import Part, Ranks
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.tabular.model import TabularModel
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from tests.models.conftest import LinearRegression
 from tests.models.training.distributed_cases import CASES, Case
 
@@ -86,7 +86,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _fit(case: Case, checkpoints: Path | None = None) -> TabularModel:
-    return train(case.columns, case.types, case.config, checkpoint_dir=checkpoints)
+    return train(case.columns, case.types, case.config, TrainingRun(checkpoint_dir=checkpoints))
 
 
 def _assert_close(mine: TabularModel, theirs: TabularModel) -> None:

@@ -33,7 +33,7 @@ from models.prediction.prediction import Interval
 from models.tabular.model import TabularModel
 from models.tabular.row_recipe import with_members
 from models.training.progress import Progress
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from tests.models.training.fitting import resolved, trained, types_of
 
 PARTS = (
@@ -231,7 +231,7 @@ def test_the_fit_goes_on_for_a_quarter_of_the_epochs_that_it_took(sigma: float |
         ),
     )
     seen: list[Progress] = []
-    model = train(columns, types_of(columns), config, on_progress=seen.append)
+    model = train(columns, types_of(columns), config, TrainingRun(seen.append))
     scores = [epoch["held_out_log_likelihood"] for epoch in model.history]
     best = 1 + int(np.argmax(scores))
     assert best < 60

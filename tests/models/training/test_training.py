@@ -25,7 +25,7 @@ from models.features.columns import Columns
 from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.training.train import train
+from models.training.train import TrainingRun, train
 from tests.models.prediction.shaped_cases import Case
 from tests.models.training.fitting import resolved, trained, types_of
 
@@ -132,10 +132,11 @@ def test_a_resumed_training_gives_the_same_model(tmp_path: Path, stop_at: int, r
     config = resolved(columns, training=training, pruning=(0.5, 0.9))
     whole = train(columns, types, config)
     asked = iter(range(10_000))
+    run = TrainingRun(checkpoint_dir=tmp_path)
     stop = lambda: next(asked) == stop_at  # noqa: E731
     with pytest.raises(Stopped):
-        train(columns, types, config, should_stop=stop, checkpoint_dir=tmp_path)
-    resumed = train(columns, types, config, checkpoint_dir=tmp_path)
+        train(columns, types, config, replace(run, should_stop=stop))
+    resumed = train(columns, types, config, run)
     for prune in whole.variants:
         q, p = (m.variant(prune).state.posterior.distribution() for m in (whole, resumed))
         for mine, theirs in zip(q.moments(), p.moments(), strict=True):
@@ -149,17 +150,18 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
     columns, types = _line(), TYPES
     config = resolved(columns, training=QUICK, pruning=())
     asked, steps, total = (iter(range(10_000)) for _ in range(3))
-    whole = train(columns, types, config, should_stop=lambda: next(total) < 0)
+    whole = train(columns, types, config, TrainingRun(should_stop=lambda: next(total) < 0))
 
     def killed() -> bool:
         if next(asked) == 40:
             raise SystemExit
         return False
 
-    kept = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    run = TrainingRun(should_stop=killed, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
     with pytest.raises(SystemExit):
-        train(columns, types, config, should_stop=killed, **kept)
-    resumed = train(columns, types, config, should_stop=lambda: next(steps) < 0, **kept)
+        train(columns, types, config, run)
+    run = replace(run, should_stop=lambda: next(steps) < 0)
+    resumed = train(columns, types, config, run)
     assert next(steps) == next(total) - 40
     assert whole.history == resumed.history
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, resumed)]
@@ -170,7 +172,8 @@ def test_a_checkpoint_of_another_release_is_not_gone_on_from(tmp_path: Path) -> 
     """Its weights, finite as they are, were fitted to other inputs."""
     columns, types = _line(), TYPES
     config = resolved(columns, training=replace(QUICK, epochs=2), pruning=())
-    whole = train(columns, types, config, checkpoint_dir=tmp_path)
+    run = TrainingRun(checkpoint_dir=tmp_path)
+    whole = train(columns, types, config, run)
     path = tmp_path / "fit.safetensors"
     tensors = load_file(path)
     told = json.loads(tensors.pop("counters").numpy().tobytes())
@@ -178,7 +181,7 @@ def test_a_checkpoint_of_another_release_is_not_gone_on_from(tmp_path: Path) -> 
     content = json.dumps({"format": 0, "counters": told["counters"]}).encode()
     foreign["counters"] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
     save_file(foreign, path)
-    anew = train(columns, types, config, checkpoint_dir=tmp_path)
+    anew = train(columns, types, config, run)
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, anew)]
     assert torch.equal(*loc)
 

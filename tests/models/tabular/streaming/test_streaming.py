@@ -1,6 +1,7 @@
 """What is read in blocks is what would be read at once; what is sampled is said to be so."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,93 @@ from models.config import (
     ModelConfig,
     SplitBy,
     SplitTime,
+    SWAGConfig,
     TrainingConfig,
 )
-from models.features.columns import Columns
+from models.exceptions import InvalidData
+from models.features.columns import ColumnProfile, Columns
 from models.features.weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.row_problem import RowProblem
 from models.tabular.streaming import blocks as blocks_module
-from models.tabular.streaming.blocks import row_hashes, survey
+from models.tabular.streaming.blocks import Table, row_hashes, survey
 from models.tabular.streaming.encoding import EncodedPart, write_shuffled
 from models.tabular.streaming.gathering import SCORES, TRAINING, Sets
+from models.tabular.streaming.limits import encoded_bytes, is_streamed
 from models.tabular.streaming.on_disk import FoldsOnDisk, RowsOnDisk
 from models.tabular.streaming.streamed import Streamed, prepare_streamed, train_streamed
+from models.training.recipe import resolve
 from models.training.train import TrainingRun
-from tests.models.tabular.streaming.tables import TYPES, Memory, config_of, make, table_of
+from tests.models.training.fitting import profile
+
+TYPES = {
+    "x": "number",
+    "skewed": "number",
+    "city": "category",
+    "flag": "boolean",
+    "when": "datetime",
+    "shop": "category",
+    "w": "number",
+    "y": "number",
+    "kind": "category",
+}
+FEATURES = ("x", "skewed", "city", "flag", "when", "shop")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Blocks of columns in memory."""
+
+    columns: Columns
+
+    @property
+    def num_rows(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def read(self, start: int, stop: int, names: Sequence[str] | None = None) -> Columns:
+        wanted = list(self.columns) if names is None else names
+        return {name: self.columns[name][start:stop].copy() for name in wanted}
+
+
+def make(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """A table of all types with missing values; y follows from x, city, shop and noise."""
+    random = np.random.default_rng(seed)
+    x, city = random.normal(size=rows), random.integers(0, 4, rows)
+    shop = (random.pareto(1.0, rows) * 8).astype(int).clip(0, 60)
+    effects = np.random.default_rng(1).normal(size=61)
+    y = x + 0.5 * city + effects[shop] + 0.5 * random.normal(size=rows)
+    cities = np.array([f"c{i}" for i in city], object)
+    cities[random.random(rows) < 0.05] = None
+    start = np.datetime64("2024-01-01T00:00", "us")
+    return {
+        "x": np.where(random.random(rows) < 0.03, np.nan, x),
+        "skewed": random.lognormal(size=rows),
+        "city": cities,
+        "flag": random.integers(0, 2, rows).astype(float),
+        "when": start + (random.random(rows) * 400 * 86_400e6).astype("timedelta64[us]"),
+        "shop": np.array([f"s{i}" for i in shop], object),
+        "w": random.integers(1, 4, rows).astype(float),
+        "y": np.where(random.random(rows) < 0.02, np.nan, y),
+        "kind": np.array(["low", "middle", "high"], object)[np.digitize(y, [0.0, 2.0])],
+    }
+
+
+def profiles(columns: Columns) -> list[ColumnProfile]:
+    return [profile(name, values, TYPES[name]) for name, values in columns.items()]
+
+
+def config_of(columns: Columns, **given: Any) -> ModelConfig:
+    """A configuration of the features with every setting filled in."""
+    training = TrainingConfig(effort="quick", seed=3)
+    features = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in FEATURES)  # type: ignore[arg-type]
+    options = {"target": "y", "features": features, "training": training, "pruning": (), **given}
+    return resolve(ModelConfig(**options), profiles(columns), len(columns["y"]))
+
+
+def table_of(columns: Columns, **given: Any) -> Table:
+    return Table(Memory(columns), config_of(columns, **given))
+
 
 MEMORY = 2**26
 ONCE: dict[str, Any] = {
@@ -197,3 +270,39 @@ def test_a_race_is_streamed(tmp_path: Path) -> None:
     assert model.variants_by_prune[0.0].metrics["log_likelihood"] > -2.5
     assert isinstance(streamed.columns["y"], np.ndarray)
     assert len(streamed.columns["y"]) == np.isfinite(columns["y"]).sum()
+
+
+PLAIN = ModelConfig(
+    target="y", task="regression", features=(FeatureConfig(name="x", type="number"),)
+)
+COLUMNS = {
+    "x": ColumnProfile(name="x", type="number"),
+    "image": ColumnProfile(name="image", type="tensor", shape=(28, 28)),
+}
+
+
+@pytest.mark.parametrize("given", [{}, ONCE])
+def test_the_estimate_is_an_upper_bound(given: dict[str, Any]) -> None:
+    columns = make(1_000)
+    config = config_of(columns, **given)
+    problem = prepare(columns, TYPES, config)
+    sets = (problem.rows, problem.stopping, problem.calibration, problem.scores)
+    actual = sum(4 * rows.inputs.numel() for rows in sets if rows is not None)
+    known = {profile.name: profile for profile in profiles(columns)}
+    assert actual <= encoded_bytes(config, known, 1_000) <= 4 * actual
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"task": "forecasting"}, "/task"),
+        ({"method": SWAGConfig(kind="swag")}, "/method/kind"),
+        ({"training": TrainingConfig(refit=True)}, "/training/refit"),
+        ({"features": (FeatureConfig(name="image", type="tensor"),)}, "/features"),
+    ],
+)
+def test_what_cannot_be_streamed_is_named(changes: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidData) as raised:
+        is_streamed([replace(PLAIN, **changes)], COLUMNS, 1_000_000, 2**20)
+    assert raised.value.path == path
+    assert "CREDENCE_TRAINING_MEMORY_BYTES=1048576" in raised.value.message
