@@ -24,7 +24,7 @@ Values = Float[np.ndarray, "rows"]
 _ATOM = 0.05  # smallest share of the rows of a value with a probability of its own
 _FREQUENT = 5.0  # an atom inside the support is this often as frequent as the values beside it
 _NEIGHBOURS = 20  # on each side, to compare with
-_REPEATED = 0.5  # share of rows whose value repeats, from which whole numbers have probabilities
+REPEATED = 0.5  # share of rows whose value repeats, from which whole numbers have probabilities
 _TAPERING = 0.5  # an edge is no tail if it has at least this share of its neighbour's rows
 
 
@@ -135,13 +135,13 @@ def _is_integer(
     if support.integer is not None:
         return support.integer
     repeated = counts.shares[counts.shares * rows > 1.5].sum()
-    return bool(whole and repeated >= _REPEATED)
+    return bool(whole and repeated >= REPEATED)
 
 
 def _bounds(
     counts: _Counts, support: SupportConfig, *, integer: bool
 ) -> tuple[float | None, float | None]:
-    """The given bounds; else 0 where no value passes it, or an edge that many rows have.
+    """The given bounds, or an edge that many rows have; else the usual ones.
 
     The most extreme value of few rows is no bound, as a new one may pass it.
     """
@@ -149,19 +149,22 @@ def _bounds(
     smallest, largest = float(counts.values[0]), float(counts.values[-1])
     if lower is None and counts.is_edge(0):
         lower = smallest
-    if lower is None and smallest >= 0:
-        lower = 0.0
     if upper is None and counts.is_edge(-1):
         upper = largest
-    if upper is None and largest <= 0:
-        upper = 0.0
-    return usual_ends(lower, upper, largest, integer=integer)
+    return usual_ends(lower, upper, smallest, largest, integer=integer)
 
 
 def usual_ends(
-    lower: float | None, upper: float | None, largest: float, *, integer: bool
+    lower: float | None, upper: float | None, smallest: float, largest: float, *, integer: bool
 ) -> tuple[float | None, float | None]:
-    """The bounds, with 1 as the upper one of a proportion; whole numbers have whole bounds."""
+    """The bounds; where there is none, 0 if no value passes it, and 1 above a proportion.
+
+    Whole numbers have whole bounds.
+    """
+    if lower is None and smallest >= 0:
+        lower = 0.0
+    if upper is None and largest <= 0 and smallest < 0:
+        upper = 0.0
     if upper is None and lower == 0 and 0.5 < largest <= 1 and not integer:
         upper = 1.0
     if integer:
@@ -215,7 +218,7 @@ def _scales(
     if lower is not None and upper is not None and upper > lower:
         distance = np.minimum(values - lower, upper - values)
         offset = 0.5 if integer else smallest_positive(distance, upper - lower) / 2
-        scales["logit"] = LogitScale(lower, upper, float(offset))
+        scales["logit"] = LogitScale(lower, upper, offset)
     return scales
 
 

@@ -45,7 +45,7 @@ from models.prediction.answers.numbers import ever_above, ever_below, probabilit
 from models.prediction.answers.question import at_values
 from models.prediction.monte_carlo_error import VARIANCES, standard_error
 from models.prediction.options import BatchOptions, Costs
-from models.prediction.prediction import bounds, conformal_scores, wants_errors
+from models.prediction.prediction import allowed, bounds, wants_errors
 from models.prediction.summary import Summary
 
 PerStep = Float64[Tensor, "steps"]
@@ -213,8 +213,11 @@ class Forecast:
             errors |= self._errors(quantiles, values, others, crossings)
             errors |= {name: standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
-            for kind, scores in conformal_scores(options, self._half_widths).items():
-                values |= bounds(kind, self.within(scores)) if scores else {}
+            found = allowed(
+                options, lambda levels: list(map(self._half_widths, levels)), self._half_widths
+            )
+            for kind, scores in found.items():
+                values |= bounds(kind, self.within(scores))
         return Summary(values=to_host(values), errors=to_host(errors), parts=self._totals(options))
 
     def _crossings(

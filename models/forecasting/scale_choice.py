@@ -18,6 +18,7 @@ from models.count_scale import CountScale
 from models.exceptions import InvalidData
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
 from models.features.target_shapes import (
+    REPEATED,
     check_support,
     describe_shape,
     smallest_positive,
@@ -30,7 +31,6 @@ from models.forecasting.windows import Frame, windows
 from models.tabular.shape_choice import ridge
 
 _DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
-_REPEATED = 0.5  # share of rows whose value repeats, from which whole numbers have probabilities
 _ANSCOMBE = 0.375  # √(y + 3/8) has nearly the same variance for all means of a Poisson (1948)
 _MOST_SERIES, _MOST_STEPS = 200, 20_000  # that the choice reads, evenly spread
 _LEARNED = 2 / 3
@@ -90,8 +90,8 @@ def observations(
 ) -> dict[Transform, Observation]:
     """What a series may be forecast as, the usual scale first.
 
-    Bounds are those given; else 0 if no value passes it, and 1 above a proportion. Other ends of
-    the values are no bounds: a series rests on values that later ones pass.
+    Bounds are those given; else the usual ones. Other ends of the values are no bounds: a series
+    rests on values that later ones pass.
 
     Args:
         everything: the values of all steps, which lie in the support.
@@ -107,10 +107,8 @@ def observations(
     if integer is None:  # whole numbers that repeat: a density on values that do has no maximum
         _, places, counts = np.unique(learned, return_inverse=True, return_counts=True)
         whole = bool((everything == np.round(everything)).all())
-        integer = whole and float((counts[places] > 1).mean()) >= _REPEATED
-    lower = 0.0 if given.lower is None and smallest >= 0 else given.lower
-    upper = 0.0 if given.upper is None and largest <= 0 and smallest < 0 else given.upper
-    lower, upper = usual_ends(lower, upper, largest, integer=integer)
+        integer = whole and float((counts[places] > 1).mean()) >= REPEATED
+    lower, upper = usual_ends(given.lower, given.upper, smallest, largest, integer=integer)
     by_name = {}
     for name, scale in _scales(everything, learned, lower, upper, integer=integer).items():
         is_open = isinstance(scale, LogScale) and not integer and lower == 0  # no e^u reaches 0

@@ -1,6 +1,6 @@
 """Predictions as plain data, in the caller's units."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -57,6 +57,7 @@ from models.prediction.summary import Summary
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Interval(NamedTuple):
@@ -393,9 +394,10 @@ def median_and_intervals(
     levels = options.intervals if "credible" in options.interval_kinds else ()
     credible = interval_tails(means.new_tensor(levels).unsqueeze(1), drops_ends=drops_ends)
     tails: dict[IntervalKind, Ends] = {"credible": credible.expand(-1, len(means))}
-    tails |= _calibrated_tails(
-        options, calibration, means, variances, groups, drops_ends=drops_ends
-    )
+    if isinstance(calibration, ShapeCalibration):
+        conformal = partial(calibration.bounds, means, variances, groups=groups)
+        for kind, scores in allowed(options, conformal, calibration.score).items():
+            tails[kind] = calibration.tails(scores, means, drops_ends=drops_ends)
     middle = torch.full_like(means, 0.5)
     ends = quantiles(torch.cat([middle.unsqueeze(0), *tails.values()]))
     values, below = {"median": ends[0]}, {"median": middle}
@@ -406,30 +408,6 @@ def median_and_intervals(
             values |= zip(bound_names(kind), pair.mT, strict=True)
             below |= zip(bound_names(kind), probabilities.mT, strict=True)
     return values, below
-
-
-def _calibrated_tails(
-    options: BatchOptions,
-    calibration: Calibration | None,
-    means: Float[Tensor, "rows"],
-    variances: Float[Tensor, "rows"],
-    groups: Int[Tensor, "rows"] | None,
-    *,
-    drops_ends: bool,
-) -> Iterator[tuple[IntervalKind, Ends]]:
-    """`interval_tails` of the calibrated intervals that are requested, if they are of quantiles."""
-    levels = options.intervals
-    if not levels or not isinstance(calibration, ShapeCalibration):
-        return
-    allowed = calibration.bounds(means, variances, levels, groups)
-    conformal = calibration.tails(allowed, means, drops_ends=drops_ends)
-    for kind in CALIBRATED:
-        adapted = adapted_to(options) if kind == "adaptive" else ()
-        if kind in options.interval_kinds and not adapted:
-            yield kind, conformal
-        elif kind in options.interval_kinds:
-            scores = allowed_scores(levels, adapted, calibration.score)
-            yield kind, calibration.tails(scores, means, drops_ends=drops_ends)
 
 
 def intervals_about(
@@ -444,34 +422,36 @@ def intervals_about(
     Args:
         variances: calibrated total ones.
     """
-    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
-    levels = options.intervals
-    if not (levels and kinds and isinstance(calibration, NumberCalibration)):
+    if not isinstance(calibration, NumberCalibration):
         return {}
-    deviations = variances.sqrt()
-    allowed = calibration.bounds(means, variances, levels, groups)
-    conformal = about(means, deviations, allowed)
-    of_kind = {"conformal": conformal, "adaptive": conformal}
-    if adapted := adapted_to(options):
-        scores = allowed_scores(levels, adapted, calibration.score)
-        of_kind["adaptive"] = about(means, deviations, scores)
-    return {name: values for kind in kinds for name, values in bounds(kind, of_kind[kind]).items()}
+    conformal = partial(calibration.bounds, means, variances, groups=groups)
+    values: dict[str, Tensor] = {}
+    for kind, scores in allowed(options, conformal, calibration.score).items():
+        values |= bounds(kind, about(means, variances.sqrt(), scores))
+    return values
 
 
-def conformal_scores(
-    options: BatchOptions, score: Callable[[float], S]
-) -> dict[IntervalKind, list[S | float]]:
-    """The score that each level allows, for the kinds that come from calibration rows.
+def allowed(
+    options: BatchOptions,
+    conformal: Callable[[Sequence[float]], S],
+    score: Callable[[float], T],
+) -> dict[IntervalKind, S | list[T | float]]:
+    """The scores that intervals contain, for the requested kinds that come from calibration rows.
 
     Args:
-        score: of a conformal interval; for forecasts one per step.
+        conformal: those that the conformal intervals of these levels contain, which are also the
+            adaptive ones without labels.
+        score: that the conformal interval of a level contains, of rows without cells.
     """
-    levels = options.intervals
-    scores: dict[IntervalKind, list[S | float]] = {
-        "conformal": [score(level) for level in levels],
-        "adaptive": allowed_scores(levels, adapted_to(options), score),
-    }
-    return {kind: values for kind, values in scores.items() if kind in options.interval_kinds}
+    kinds: list[IntervalKind] = [k for k in CALIBRATED if k in options.interval_kinds]
+    if not (options.intervals and kinds):
+        return {}
+    found: dict[IntervalKind, S | list[T | float]] = dict.fromkeys(
+        kinds, conformal(options.intervals)
+    )
+    if "adaptive" in kinds and (adapted := adapted_to(options)):
+        found["adaptive"] = allowed_scores(options.intervals, adapted, score)
+    return found
 
 
 def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
