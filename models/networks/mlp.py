@@ -114,6 +114,7 @@ class MLP(LocallyDrawn):
             y = activation(layer.local(loc, variance, y, block))
         if self.path is None:
             return self.dense[-1].local(loc, variance, y, noise[-1])
-        moments = self.dense[-1].moments(loc, variance, y)
-        of_path = self.path.moments(loc, variance, x)
-        return gaussian_draw(*map(add_to_last, moments, of_path), noise[-1])
+        mean, spread = self.dense[-1].moments(loc, variance, y)
+        of_path, spread_of_path = self.path.moments(loc, variance, x)
+        mean, spread = add_to_last(mean, of_path), add_to_last(spread, spread_of_path)
+        return gaussian_draw(mean, spread, noise[-1])
