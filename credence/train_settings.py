@@ -108,6 +108,7 @@ class PartSettings(TypedDict, total=False):
     hidden: Sequence[int]
     inputs: Literal["plain", "piecewise", "none"]
     boosted: bool
+    noise_path: bool
     kl_weight: float | None
 
 

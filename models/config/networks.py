@@ -18,8 +18,9 @@ class PartConfig:
 
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
     inputs. `boosted` adds the outputs of boosted trees, which only a training that chooses its
-    recipe has; with `inputs` "none" the part reads nothing else. `kl_weight` replaces the weight of
-    the KL in the method's settings.
+    recipe has; with `inputs` "none" the part reads nothing else. `noise_path` adds a linear path
+    from the inputs around the hidden layers to the outputs that describe the noise. `kl_weight`
+    replaces the weight of the KL in the method's settings.
     """
 
     __pydantic_config__ = STRICT
@@ -27,6 +28,7 @@ class PartConfig:
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] = (64,)
     inputs: Literal["plain", "piecewise", "none"] = "piecewise"
     boosted: bool = False
+    noise_path: bool = False
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
 
 

@@ -371,7 +371,7 @@ def prior_groups(
     Args:
         separate_outputs: each output of the last layer has its own scale, for outputs of different
             meaning such as mean and log-variance.
-        per_input: the weights that leave one input share a scale.
+        per_input: the weights of a layer that leave one input share a scale.
 
     Raises:
         ValueError: for scales per input of a network that is no MLP.
@@ -389,11 +389,12 @@ def prior_groups(
 def _part(members: int, network: Network, separate_outputs: bool, per_input: bool) -> PartGroups:
     """The groups of each tensor in turn."""
     layers = network.layers
+    reading = (network.path, network.dense[0]) if isinstance(network, MLP) else ()
     tensors: list[TensorGroups] = []
     start = 0
     for layer in layers:
         for name, shape in layer.shapes().items():
-            if per_input and layer is layers[0] and name.endswith(".weight"):
+            if per_input and layer in reading and name.endswith(".weight"):
                 groups = TensorGroups(start, (1, shape[0], shape[1]))
             elif separate_outputs and layer is layers[-1]:
                 # The outputs come last in a bias, and before the inputs in a weight.

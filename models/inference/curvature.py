@@ -23,14 +23,14 @@ Source: Ritter et al. 2018 (a scalable Laplace approximation), §3; Martens and 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from models.layers.dense import Dense
+from models.layers.dense import Dense, add_to_last
 from models.likelihoods import (
     Bernoulli,
     Categorical,
@@ -139,9 +139,10 @@ def _last_layer(network: Network, weights: Weights, x: Float[Tensor, "rows input
     last = network.layers[-1]
     assert isinstance(last, Dense)
     outputs = network(weights, x).double()
+    bare = replace(network, path=None) if isinstance(network, MLP) else network
     identity = torch.eye(last.in_features).to(x)
     through = {last.weight: identity, last.bias: identity.new_zeros(last.in_features)}
-    read = network({**weights, **through}, x).double()
+    read = bare({**weights, **through}, x).double()
     return Pass(outputs, {last.name: _with_one(read)}, lambda g: {last.name: g})
 
 
@@ -154,15 +155,21 @@ def _all_layers(network: MLP, weights: Weights, x: Float[Tensor, "rows inputs"])
         slopes.append(SLOPES[network.activation](z))
     last = network.dense[-1]
     inputs[last.name] = _with_one(y)
+    outputs = last(weights, y)
+    if network.path is not None:
+        inputs[network.path.name] = _with_one(x)
+        outputs = add_to_last(outputs, network.path(weights, x))
 
     def gradients(roots: Roots) -> dict[str, Tensor]:
         by_layer, g = {last.name: roots}, roots
+        if network.path is not None:
+            by_layer[network.path.name] = roots[..., -network.path.out_features :]
         for i in range(len(slopes), 0, -1):
             g = (g @ weights[network.dense[i].weight]) * slopes[i - 1]
             by_layer[network.dense[i - 1].name] = g
         return by_layer
 
-    return Pass(last(weights, y), inputs, gradients)
+    return Pass(outputs, inputs, gradients)
 
 
 def _with_one(a: Float[Tensor, "rows inputs"]) -> LayerInputs:

@@ -42,7 +42,7 @@ from models.networks import Network, point_shape
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
 
-_UNMASKED = ("embedding.", ".hidden.")
+_UNMASKED = ("path.", "embedding.", ".hidden.")
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ class MCDropout(Method):
 def masked_matrices(layout: Layout) -> list[str]:
     """Names of the matrices that read masked units: of each network all but the first.
 
-    An embedding and the decoder that shares its matrix read inputs; a recurrent layer reads its own
-    state without a mask.
+    A path around the hidden layers reads inputs, and so do an embedding and the decoder that shares
+    its matrix; a recurrent layer reads its own state without a mask.
     """
     matrices = [
         name

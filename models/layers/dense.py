@@ -27,6 +27,12 @@ def affine(
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
 
 
+def add_to_last(outputs: Outputs, added: Outputs) -> Outputs:
+    """The outputs with `added`, of which there may be fewer, on the last ones."""
+    first = outputs.shape[-1] - added.shape[-1]
+    return torch.cat([outputs[..., :first], outputs[..., first:] + added], dim=-1)
+
+
 @dataclass(frozen=True)
 class Dense(Layer):
     """y = x Wᵀ + b. The weight and bias of sample s produce sample s of the output."""

@@ -56,9 +56,9 @@ class Bounded:
 
     def __call__(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         below, above = self.low - self.low_limit, self.high_limit - self.high
-        under = self.low + below * torch.tanh((x - self.low) / below)
-        over = self.high + above * torch.tanh((x - self.high) / above)
-        return torch.where(x < self.low, under, torch.where(x > self.high, over, x))
+        inside = x.clamp(self.low, self.high)
+        room = torch.where(x < self.low, below, above)
+        return inside + room * torch.tanh((x - inside) / room)  # tanh 0 = 0: x between the knees
 
 
 @dataclass(frozen=True)
@@ -105,18 +105,18 @@ class ShapedLikelihood:
         starts = outputs.new_tensor(self._start)
         log_scales = outputs[..., k : 2 * k] + math.log(self._start_scale)
         logits = outputs[..., 2 * k : self._first_atom] if k > 1 else outputs[..., :1] * 0
-        log_shares = torch.log_softmax(
-            torch.cat(
-                [outputs[..., :1] * 0, outputs[..., self._first_atom :] + _INITIAL_ATOM], dim=-1
-            ),
-            dim=-1,
-        )
+        log_weights = torch.log_softmax(logits, dim=-1)
+        log_atoms = outputs[..., self._first_atom :] + _INITIAL_ATOM
+        if self.target.atoms:
+            rest = outputs[..., :1] * 0
+            shares = torch.log_softmax(torch.cat([rest, log_atoms], dim=-1), dim=-1)
+            log_weights, log_atoms = log_weights + shares[..., :1], shares[..., 1:]
         return Parts(
             FAMILIES[self.family],
             self.location_bounds(outputs[..., :k] + starts),
             _LOG_SCALES(log_scales),
-            torch.log_softmax(logits, dim=-1) + log_shares[..., :1],
-            log_shares[..., 1:],
+            log_weights,
+            log_atoms,
         )
 
     def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:

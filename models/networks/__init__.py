@@ -17,8 +17,13 @@ from models.networks.stack import num_inner_weights as num_inner_weights
 from models.networks.stack import point_shape as point_shape
 
 
-def build_network(config: NetworkConfig, inputs: Inputs, num_outputs: int) -> Network:
+def build_network(
+    config: NetworkConfig, inputs: Inputs, num_outputs: int, *, of_noise: int = 0
+) -> Network:
     """Build the network that a configuration describes.
+
+    Args:
+        of_noise: how many of the outputs, the last ones, describe the noise.
 
     Raises:
         InvalidData: if the inputs have no tensor of a shape that this kind reads.
@@ -29,5 +34,5 @@ def build_network(config: NetworkConfig, inputs: Inputs, num_outputs: int) -> Ne
         case RecurrentConfig():
             return SequenceNetwork.build(config, inputs, num_outputs)
         case _ if config.parts:
-            return Stack.build(config, inputs, num_outputs)
+            return Stack.build(config, inputs, num_outputs, of_noise)
     return MLP.build(config, inputs.width, num_outputs)

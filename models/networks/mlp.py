@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -10,7 +11,8 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from models.config import MLPConfig
-from models.layers.dense import Dense
+from models.layers.dense import Dense, add_to_last
+from models.layers.layer import gaussian_draw
 from models.networks.network import Batch, LocallyDrawn, Masks, Noise, Outputs, init_layers
 from models.posteriors.layout import Weights
 
@@ -40,21 +42,34 @@ def gain_of(activation: str) -> float:
 
 @dataclass(frozen=True)
 class MLP(LocallyDrawn):
-    """A multilayer perceptron: dense layers with an activation between them."""
+    """A multilayer perceptron: dense layers with an activation between them.
+
+    `path` is a linear path from the inputs around the hidden layers to the last outputs. Those that
+    describe the noise learn by it long before they have units of their own.
+    """
 
     dense: tuple[Dense, ...]
     activation: str = "relu"
+    path: Dense | None = None
 
     @classmethod
-    def build(cls, config: MLPConfig, in_features: int, out_features: int) -> "MLP":
-        """Build the network. Without hidden layers it is linear."""
+    def build(
+        cls, config: MLPConfig, in_features: int, out_features: int, path_to: int = 0
+    ) -> "MLP":
+        """Build the network. Without hidden layers it is linear, and a path would add nothing.
+
+        Args:
+            path_to: how many of the outputs, the last ones, a linear path leads to.
+        """
         widths = [in_features, *(config.hidden or ()), out_features]
         dense = tuple(Dense(f"dense{i}", *pair) for i, pair in enumerate(pairwise(widths)))
-        return cls(dense, config.activation)
+        path = Dense("path", in_features, path_to) if path_to and len(dense) > 1 else None
+        return cls(dense, config.activation, path)
 
-    @property
+    @cached_property
     def layers(self) -> tuple[Dense, ...]:
-        return self.dense
+        """The last dense layer is the last one."""
+        return self.dense if self.path is None else (self.path, *self.dense)
 
     @property
     def num_outputs(self) -> int:
@@ -76,18 +91,30 @@ class MLP(LocallyDrawn):
         return [layer.out_features for layer in self.dense]
 
     def init(self, generator: Generator) -> dict[str, Tensor]:
-        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
-        return init_layers(self.dense, gain_of(self.activation), generator)
+        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015).
+
+        A linear path starts at 0.
+        """
+        weights = init_layers(self.dense, gain_of(self.activation), generator)
+        if self.path is None:
+            return weights
+        return {name: torch.zeros(shape) for name, shape in self.path.shapes().items()} | weights
 
     def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for i, layer in enumerate(self.dense[:-1]):
             y = activation(layer(weights, y))
             y = y if masks is None else y * masks[i]
-        return self.dense[-1](weights, y)
+        y = self.dense[-1](weights, y)
+        return y if self.path is None else add_to_last(y, self.path(weights, x))
 
     def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for layer, block in zip(self.dense[:-1], noise[:-1], strict=True):
             y = activation(layer.local(loc, variance, y, block))
-        return self.dense[-1].local(loc, variance, y, noise[-1])
+        if self.path is None:
+            return self.dense[-1].local(loc, variance, y, noise[-1])
+        mean, spread = self.dense[-1].moments(loc, variance, y)
+        of_path, spread_of_path = self.path.moments(loc, variance, x)
+        mean, spread = add_to_last(mean, of_path), add_to_last(spread, spread_of_path)
+        return gaussian_draw(mean, spread, noise[-1])

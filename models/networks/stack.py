@@ -129,8 +129,13 @@ class Stack(LocallyDrawn):
     parts: tuple[Members, ...]
 
     @classmethod
-    def build(cls, config: MLPConfig, inputs: Inputs, num_outputs: int) -> "Stack":
+    def build(
+        cls, config: MLPConfig, inputs: Inputs, num_outputs: int, of_noise: int = 0
+    ) -> "Stack":
         """Build the network of a configuration with parts.
+
+        Args:
+            of_noise: how many of the outputs, the last ones, describe the noise.
 
         Raises:
             InvalidData: if there are more than `MAX_MEMBERS` members.
@@ -141,7 +146,8 @@ class Stack(LocallyDrawn):
                 f"the parts have {members} members together; at most {MAX_MEMBERS} are allowed",
                 "/network/parts",
             )
-        return cls(tuple(_members(part, config, inputs, num_outputs) for part in parts))
+        ends = num_outputs, of_noise
+        return cls(tuple(_members(part, config, inputs, *ends) for part in parts))
 
     @property
     def members(self) -> int:
@@ -252,11 +258,13 @@ def num_inner_weights(network: Network) -> int:
     return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
-def _members(part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: int) -> Members:
+def _members(
+    part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: int, of_noise: int
+) -> Members:
     columns = _columns(part, inputs)
     hidden = MLPConfig(hidden=part.hidden, activation=config.activation)
     width = inputs.width if columns is None else len(columns)
-    network = MLP.build(hidden, width, num_outputs)
+    network = MLP.build(hidden, width, num_outputs, of_noise if part.noise_path else 0)
     return Members(network, part.members, columns, part.kl_weight)
 
 

@@ -5,7 +5,7 @@ that follow each other are stacked, because a small request is all overhead. Eig
 the other take three times as long as one network, although the products are the same.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -22,9 +22,9 @@ from models.prediction.local import Layer, LayerMoments, Networks, Scratch, Unit
 from models.prediction.pauses import Pause, go_on
 from models.prediction.products import Bfloat16Layer, is_large, product_of, rounds
 
-# Weights of a layer in small networks: of 128 units after 128, and of a first layer, which goes by
-# rows, not by samples. The products of larger ones take longer than what is around them: they are
-# not stacked, have products of their own, and are not for compiled loops.
+# Weights of a layer in small networks: of 128 units after 128, and of a first layer or linear path,
+# which goes by rows, not by samples. The products of larger ones take longer than what is around
+# them: they are not stacked, have products of their own, and are not for compiled loops.
 MAX_WEIGHTS, MAX_FIRST = 2**14, 2**16
 
 # Largest share of operations that pruning may leave for the smaller network to be used: selecting
@@ -361,8 +361,10 @@ def _count(share: slice) -> int:
 
 def _is_small(group: Networks) -> bool:
     first, *later = group.layers
-    are_small = (layer.num_weights <= MAX_WEIGHTS for layer in later)
-    return first.num_weights <= MAX_FIRST and all(are_small)
+    by_row = [first] if group.path is None else [first, group.path]
+    return all(layer.num_weights <= MAX_FIRST for layer in by_row) and all(
+        layer.num_weights <= MAX_WEIGHTS for layer in later
+    )
 
 
 def _prepared(network: MLP, state: BBBState, reads: Tensor | slice | None) -> Networks:
@@ -374,14 +376,21 @@ def _prepared(network: MLP, state: BBBState, reads: Tensor | slice | None) -> Ne
     posterior = state.posterior
     loc, variance = map(network.layout.unflatten, posterior.distribution().moments())
     layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.dense)
+    path = None if network.path is None else LayerMoments.of(network.path, loc, variance)
     widths = tuple(network.noise_widths())
-    whole = Networks(layers, network.activation, widths, reads=reads)
+    whole = Networks(layers, network.activation, path, widths, reads=reads)
     if posterior.mask is None:
         return whole
     inputs, *units = _live_units(network, posterior.mask)
     pairs = zip(layers, (inputs, *units), units, strict=False)
     selected = tuple(layer.select(*ends) for layer, *ends in pairs)
-    smaller = replace(whole, layers=selected, live=units, reads=_among(reads, inputs))
+    smaller = replace(
+        whole,
+        layers=selected,
+        path=None if path is None else path.select(inputs, None),
+        live=units,
+        reads=_among(reads, inputs),
+    )
     return smaller if smaller.operations <= _WORTH_SELECTING * whole.operations else whole
 
 
@@ -407,16 +416,19 @@ def _stacked(networks: Sequence[Networks]) -> tuple[Networks, ...]:
 def _are_alike(one: Networks, other: Networks) -> bool:
     """Whether the networks can be stacked; units of their own remain in pruned ones."""
     pruned = one.live is not None or other.live is not None
-    return one.widths == other.widths and one.reads is other.reads and not pruned
+    have_paths = [network.path is not None for network in (one, other)]
+    alike = one.widths == other.widths and one.reads is other.reads
+    return alike and have_paths[0] == have_paths[1] and not pruned
 
 
 def _stack(networks: Sequence[Networks]) -> Networks:
+    def stacked(alike: Iterable[Layer | None]) -> LayerMoments:
+        return LayerMoments.stacked([layer for layer in alike if isinstance(layer, LayerMoments)])
+
     each = zip(*(network.layers for network in networks), strict=True)
-    layers = tuple(
-        LayerMoments.stacked([layer for layer in alike if isinstance(layer, LayerMoments)])
-        for alike in each
-    )
-    return replace(networks[0], layers=layers, members=len(networks))
+    path = networks[0].path and stacked(network.path for network in networks)
+    layers = tuple(map(stacked, each))
+    return replace(networks[0], layers=layers, path=path, members=len(networks))
 
 
 def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:
@@ -434,7 +446,10 @@ def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:
         kept[i + 1] &= alive
     for i in reversed(range(len(kept) - 1)):
         kept[i] &= kept[i + 1].any(0).unsqueeze(1)
-    return [*(_indices(layer.any(0)) for layer in kept), None]
+    inputs = kept[0].any(0)
+    if network.path is not None:
+        inputs |= weights[network.path.weight].any(0)
+    return [_indices(inputs), *(_indices(layer.any(0)) for layer in kept[1:]), None]
 
 
 def _indices(alive: Bool[Tensor, "units"]) -> Int[Tensor, "live"] | None:

@@ -24,7 +24,7 @@ from torch.nn.functional import gelu, silu
 from torch.special import ndtr
 
 from models.inference.noise import Noise
-from models.layers.dense import Dense
+from models.layers.dense import Dense, add_to_last
 from models.networks import ACTIVATIONS
 from models.posteriors.layout import Weights
 
@@ -154,10 +154,24 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class First:
+    """What all samples share of a pass over some rows.
+
+    Args:
+        units: moments of the first layer's pre-activations, members × rows × units.
+        path: moments of what the linear path adds to the last outputs, members × rows × outputs.
+    """
+
+    units: Gaussian
+    path: Gaussian | None
+
+
+@dataclass(frozen=True)
 class Networks:
     """Networks of equal shape that follow each other among the members of a posterior.
 
     Args:
+        path: a linear path from the inputs to the last outputs.
         widths: normals that a whole network needs per sample, layer by layer.
         live: the units that remain in each layer after pruning; None means all of all layers.
         reads: the inputs that the networks read; None means all.
@@ -165,6 +179,7 @@ class Networks:
 
     layers: tuple[Layer, ...]
     activation: str
+    path: LayerMoments | None
     widths: tuple[int, ...]
     live: Sequence[Units] | None = None
     reads: Tensor | slice | None = None
@@ -190,6 +205,7 @@ class Networks:
             Networks(
                 tuple(layer.member(m) for layer in stacked),
                 self.activation,
+                None if self.path is None else self.path.member(m),
                 self.widths,
                 reads=self.reads,
             )
@@ -207,23 +223,26 @@ class Networks:
         pairs = zip(noise, self.live, strict=True)
         return tuple(block if units is None else block[..., units] for block, units in pairs)
 
-    def first(self, x: Float[Tensor, "rows inputs"]) -> Gaussian:
-        """Moments of the first layer's pre-activations, which all samples share."""
-        layer = self.layers[0]
+    def first(self, x: Float[Tensor, "rows inputs"]) -> First:
+        """What is the same for all samples, computed once."""
+        path = None if self.path is None else self._of_rows(self.path, x)
+        return First(self._of_rows(self.layers[0], x), path)
+
+    def _of_rows(self, layer: Layer, x: Float[Tensor, "rows inputs"]) -> Gaussian:
         pair = x.new_empty(self.members, 2, *x.shape)
         pair[:, 0] = x
         out = x.new_empty(self.members, 2, len(x), layer.width)
         layer.into(pair, out)
         return out[:, 0], out[:, 1]
 
-    def outputs(self, first: Gaussian, noise: Noise, scratch: Scratch) -> Gaussian:
+    def outputs(self, first: First, noise: Noise, scratch: Scratch) -> Gaussian:
         """Moments of the outputs given draws of the hidden layers, members × samples × rows × _.
 
         Args:
             noise: standard normals for every layer, members × samples × units.
             scratch: buffers to work in. They also hold the result: the next call overwrites it.
         """
-        mean, variance = (part.unsqueeze(1) for part in first)
+        mean, variance = (part.unsqueeze(1) for part in first.units)
         for layer, block in zip(self.layers[1:], noise, strict=False):
             samples, (rows, units) = block.shape[1], mean.shape[2:]
             x = scratch.inputs(self.members, samples * rows, units)
@@ -234,20 +253,26 @@ class Networks:
             out = scratch.outputs(self.members, samples * rows, layer.width)
             layer.into(x, out)
             mean, variance = (out[:, i].view(self.members, samples, rows, -1) for i in range(2))
+        if first.path is not None:
+            last = slice(-first.path[0].shape[-1], None)
+            mean[..., last] += first.path[0].unsqueeze(1)
+            variance[..., last] += first.path[1].unsqueeze(1)
         shape = (-1, noise[-1].shape[1], -1, -1)
         return mean.expand(shape), variance.expand(shape)
 
-    def moments(self, first: Gaussian) -> Gaussian:
+    def moments(self, first: First) -> Gaussian:
         """Moments of the outputs without sampling, members × rows × outputs.
 
         Exact up to the second layer's inputs, and so for at most one hidden layer. Later layers
         approximate: units count as independent, and their pre-activations as Gaussian.
         """
-        mean, variance = first
+        mean, variance = first.units
         for layer in self.layers[1:]:
             units = activation_moments(self.activation, mean, variance)
             mean, variance = layer.of_gaussian(*units)
-        return mean, variance
+        if first.path is None:
+            return mean, variance
+        return add_to_last(mean, first.path[0]), add_to_last(variance, first.path[1])
 
 
 # Moments of an activation

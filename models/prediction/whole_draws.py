@@ -13,6 +13,7 @@ from torch import Tensor
 
 from models.device import CACHE_BYTES
 from models.inference.method import Functions, FunctionSource, State
+from models.layers.dense import add_to_last
 from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
 from models.posteriors.layout import Weights, part_name
 from models.prediction.local import IN_PLACE
@@ -134,7 +135,8 @@ def evaluate(
     for i, layer in enumerate(network.dense[:-1]):
         y = IN_PLACE[network.activation](layer(functions.weights, y))
         y = y if functions.masks is None else y * functions.masks[i]
-    return network.dense[-1](functions.weights, y)
+    y = network.dense[-1](functions.weights, y)
+    return y if network.path is None else add_to_last(y, network.path(functions.weights, x))
 
 
 def linearised(
@@ -192,4 +194,6 @@ def _of_mlp(
         if layer is network.dense[-1]:
             break
         y, change = ACTIVATIONS[network.activation](z), SLOPES[network.activation](z) * slope
-    return z + slope
+    if network.path is None:
+        return z + slope
+    return add_to_last(z + slope, network.path(drawn, x))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.config import Effort, Json, LikelihoodName, PartConfig
-from models.features.targets import Target
+from models.features.targets import NumberTarget, Target
 
 KL_FACTOR = 10**0.5  # between neighbouring weights of the KL
 _KL_BOUNDS = (3e-3, 10.0)
@@ -109,5 +109,11 @@ def first_candidate(
 ) -> Candidate:
     """The candidate that the search begins with."""
     hidden = _NARROW if num_rows <= _FEW_ROWS else _WIDE
-    part = PartConfig(members=folds, hidden=hidden, inputs="piecewise", kl_weight=_FIRST_KL)
+    part = PartConfig(
+        members=folds,
+        hidden=hidden,
+        inputs="piecewise",
+        noise_path=isinstance(target, NumberTarget),
+        kl_weight=_FIRST_KL,
+    )
     return Candidate(part, likelihood, target)

@@ -126,7 +126,13 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def network(self) -> Network:
-        return build_network(self.config.network, self.encoder.layout, self.likelihood.num_outputs)
+        likelihood = self.likelihood
+        return build_network(
+            self.config.network,
+            self.encoder.layout,
+            likelihood.num_outputs,
+            of_noise=len(likelihood.noise_outputs),
+        )
 
     @cached_property
     def engine(self) -> Engine:

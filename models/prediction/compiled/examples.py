@@ -38,7 +38,7 @@ def _answer(backend: Backend) -> None:
     layers = tuple(LayerMoments(torch.ones(1, 2, n, m), torch.ones(1, 2, 1, n)) for m, n in shapes)
     empty, point = torch.zeros(0), {"log_variance": torch.zeros(1)}
     state = BBBState(MeanFieldNormal(empty, empty), point)
-    fitted, x = Fitted(state, (Networks(layers, "relu", widths),)), torch.ones(1, 1)
+    fitted, x = Fitted(state, (Networks(layers, "relu", None, widths),)), torch.ones(1, 1)
     noise = RequestNoise({widths: NoiseSource(widths)}, NoiseCache(), "monte_carlo", 0, x.device)
     options = ResolvedOptions(samples=_SAMPLES, seed=0, sampler="monte_carlo", top=1, horizon=1)
     for nodes in (torch.ones(_SAMPLES, widths[-1]), None):

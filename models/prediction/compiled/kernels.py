@@ -216,18 +216,25 @@ def _buffers(number, shapes):
 
 
 @jit
-def _first(x, row, lanes, columns, shape, weights, buffers):
-    """Moments of the first layer's units, with a lane for each row.
+def _first(x, row, lanes, columns, shapes, depth, weights, buffers):
+    """Moments of the first layer's units and of the linear path, with a lane for each row.
 
-    `buffers` are means and variances of the units, and two to work in.
+    `buffers` are means and variances of the units, then of the path, and two to work in.
     """
-    first, spread, inputs, squares = buffers
-    read, units, place = shape
+    first, spread, path, path_spread, inputs, squares = buffers
+    read, units, place = shapes[0]
     for i in range(read):
         column = columns[i]
         for p in range(lanes):
             inputs[i, p] = x[row + p, column]
     layer(weights[place:], read, units, inputs, squares, first, spread, lanes)
+    outputs = shapes[depth - 1, 1]
+    _, reached, place = shapes[depth]
+    path[:outputs, :lanes] = 0
+    path_spread[:outputs, :lanes] = 0
+    if reached:
+        means, variances = path[outputs - reached :], path_spread[outputs - reached :]
+        layer(weights[place:], read, reached, inputs, squares, means, variances, lanes)
 
 
 @jit
@@ -281,15 +288,16 @@ def _draw_first(mean, scale, noise, pair, lanes, into):
 
 
 @jit
-def _write(values, row, pair, lanes, start, count, out):
-    """Write the outputs of pairs of a row and a sample."""
+def _write(values, path, row, pair, lanes, start, count, out):
+    """Write the outputs of pairs, with what the linear path of their rows adds."""
     for o in range(len(out)):
         r, s, p = pair // count, pair % count, 0
         while p < lanes:
             length = min(lanes - p, count - s)
             target, source = out[o, row + r, start + s :], values[o, p : p + length]
+            added = path[o, r]
             for j in range(length):
-                target[j] = source[j]
+                target[j] = source[j] + added
             p, s, r = p + length, 0, r + 1
 
 
@@ -309,7 +317,7 @@ def _samples(
         rows: as `_first` leaves them.
         work: four buffers.
     """
-    first, scale = rows
+    first, scale, path, path_spread = rows
     h, squares, mean, variance = work
     for u in range(shapes[0, 1]):
         for p in range(lanes):
@@ -326,8 +334,8 @@ def _samples(
             for u in range(width):
                 activate(h[u], pairs, kind)
             layer(weights[place:], width, wide, h, squares, mean, variance, pairs)
-        _write(mean, row, pair, pairs, start, count, out[0])
-        _write(variance, row, pair, pairs, start, count, out[1])
+        _write(mean, path, row, pair, pairs, start, count, out[0])
+        _write(variance, path_spread, row, pair, pairs, start, count, out[1])
 
 
 @jit
@@ -349,28 +357,29 @@ def sample(
             at most one hidden layer; without members where they are not wanted.
     """
     outputs, rows = out.shape[1], len(x)
-    buffers = _buffers(6, shapes)
-    first, spread, h, squares = buffers[0], buffers[1], buffers[2], buffers[3]
-    mean, variance = buffers[4], buffers[5]
+    buffers = _buffers(8, shapes)
+    first, spread, path, path_spread = buffers[0], buffers[1], buffers[2], buffers[3]
+    h, squares, mean, variance = buffers[4], buffers[5], buffers[6], buffers[7]
     for m in range(len(depths)):
         start, stop, depth = starts[m], starts[m + 1], depths[m]
         for row in range(0, rows, LANES):
             lanes = min(LANES, rows - row)
-            free = (first, spread, h, squares)
-            _first(x, row, lanes, columns[m], shapes[m, 0], weights, free)
+            free = (first, spread, path, path_spread, h, squares)
+            _first(x, row, lanes, columns[m], shapes[m], depth, weights, free)
             if exact.shape[1]:
                 h[:, :lanes] = first[:, :lanes]
                 variance[:, :lanes] = spread[:, :lanes]
                 if depth == 2:
-                    free = (mean, np.empty_like(mean), squares)
-                    _of_gaussian(lanes, shapes[m, 1], weights, kind, quadrature, h, variance, free)
+                    work = (mean, np.empty_like(mean), squares)
+                    _of_gaussian(lanes, shapes[m, 1], weights, kind, quadrature, h, variance, work)
                 for p in range(lanes):
-                    exact[0, m, row + p] = h[0, p]
-                    exact[1, m, row + p] = variance[0, p]
+                    exact[0, m, row + p] = h[0, p] + path[0, p]
+                    exact[1, m, row + p] = variance[0, p] + path_spread[0, p]
             if depth > 1:
                 _samples(
                     row, lanes, shapes[m], depth, weights, kind, noise, places[m], start,
-                    stop - start, (first, spread), (h, squares, mean, variance), out,
+                    stop - start, (first, spread, path, path_spread),
+                    (h, squares, mean, variance), out,
                 )  # fmt: skip
                 continue
             for o in range(outputs):
@@ -383,20 +392,20 @@ def sample(
 def propagate(x, columns, shapes, depths, weights, kind, quadrature, out):
     """Moments of the outputs without draws, [2, outputs, rows, members]; arguments as `sample`."""
     outputs, rows = out.shape[1], len(x)
-    buffers = _buffers(5, shapes)
-    units, spread = buffers[0], buffers[1]
-    work = (buffers[2], buffers[3], buffers[4])
+    buffers = _buffers(7, shapes)
+    units, spread, path, path_spread = buffers[0], buffers[1], buffers[2], buffers[3]
+    work = (buffers[4], buffers[5], buffers[6])
     for m in range(len(depths)):
         for row in range(0, rows, LANES):
             lanes = min(LANES, rows - row)
-            free = (units, spread, buffers[2], buffers[3])
-            _first(x, row, lanes, columns[m], shapes[m, 0], weights, free)
+            free = (units, spread, path, path_spread, buffers[4], buffers[5])
+            _first(x, row, lanes, columns[m], shapes[m], depths[m], weights, free)
             for i in range(1, depths[m]):
                 _of_gaussian(lanes, shapes[m, i], weights, kind, quadrature, units, spread, work)
             for o in range(outputs):
                 for p in range(lanes):
-                    out[0, o, row + p, m] = units[o, p]
-                    out[1, o, row + p, m] = spread[o, p]
+                    out[0, o, row + p, m] = units[o, p] + path[o, p]
+                    out[1, o, row + p, m] = spread[o, p] + path_spread[o, p]
 
 
 @jit

@@ -31,8 +31,9 @@ class Packed:
     Args:
         groups: the networks.
         activation: its number.
-        shapes: of each layer of each network: inputs, outputs, start of its block in `weights`.
-        depths: of each network, its layers.
+        shapes: of each layer of each network: inputs, outputs, start of its block in `weights`. A
+            linear path is the layer after the last; without one it has no outputs.
+        depths: of each network, its layers without the path.
     """
 
     groups: tuple[Networks, ...]
@@ -46,10 +47,10 @@ class Packed:
     def of(cls, groups: tuple[Networks, ...]) -> "Packed":
         networks = [network for group in groups for network in group.each]
         depths = np.array([len(network.layers) for network in networks], np.int64)
-        shapes = np.zeros((len(networks), depths.max(), 3), np.int64)
+        shapes = np.zeros((len(networks), 1 + depths.max(), 3), np.int64)
         blocks, start = [], 0
         for m, network in enumerate(networks):
-            for i, layer in enumerate(network.layers):
+            for i, layer in enumerate((*network.layers, network.path)):
                 if isinstance(layer, LayerMoments):
                     shapes[m, i] = *layer.weight.shape[:1:-1], start
                     blocks.append(_block(layer))

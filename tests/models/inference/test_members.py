@@ -30,11 +30,11 @@ from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 
 N = 20
-PARTS = (PartConfig(members=2, hidden=(5,)), PartConfig(members=1, hidden=(4, 3)))
+PARTS = (PartConfig(members=2, hidden=(5,), noise_path=True), PartConfig(members=1, hidden=(4, 3)))
 
 
 def _stack(*parts: PartConfig, inputs: int = 3, outputs: int = 2) -> Stack:
-    network = build_network(MLPConfig(parts=parts), Inputs(inputs), outputs)
+    network = build_network(MLPConfig(parts=parts), Inputs(inputs), outputs, of_noise=1)
     assert isinstance(network, Stack)
     return network
 

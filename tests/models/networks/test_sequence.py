@@ -119,11 +119,11 @@ def test_a_language_model_is_the_torch_modules_with_one_tied_tensor(samples: int
     torch.testing.assert_close(*pairs)
 
 
-# Two parts: three members that read four of six columns, two linear members that read all.
+# Parts: three members that read four of six columns around a linear path, two linear members.
 CONFIG = MLPConfig(
     activation="tanh",
     parts=(
-        PartConfig(members=3, hidden=(5, 4), inputs="plain"),
+        PartConfig(members=3, hidden=(5, 4), inputs="plain", noise_path=True),
         PartConfig(members=2, hidden=(), inputs="piecewise"),
         PartConfig(members=1, hidden=(7,), inputs="piecewise"),
     ),
@@ -133,7 +133,7 @@ PLAIN = (0, 1, 3, 5)
 
 @pytest.fixture
 def stack() -> Stack:
-    return build_network(CONFIG, Inputs(6, plain=PLAIN), num_outputs=2)
+    return build_network(CONFIG, Inputs(6, plain=PLAIN), num_outputs=2, of_noise=1)
 
 
 def _members(stack: Stack, vector: Tensor) -> list[tuple[MLP, Tensor, Tensor]]:
@@ -147,6 +147,15 @@ def _members(stack: Stack, vector: Tensor) -> list[tuple[MLP, Tensor, Tensor]]:
             start += size
     assert start == vector.shape[-1]
     return found
+
+
+def test_a_path_leads_from_the_inputs_to_the_last_outputs() -> None:
+    network = MLP.build(MLPConfig(hidden=(5, 4)), 6, 3, path_to=2)
+    weights = network.layout.unflatten(randn(network.layout.num_weights))
+    dense, x = MLP.build(MLPConfig(hidden=(5, 4)), 6, 3), randn(8, 6, seed=1)
+    expected = dense({name: weights[name] for name in dense.layout.shapes}, x)
+    expected[:, 1:] += x @ weights["path.weight"].mT + weights["path.bias"]
+    torch.testing.assert_close(network(weights, x), expected)
 
 
 def test_masks_are_those_of_each_member(stack: Stack) -> None:

@@ -61,7 +61,7 @@ def _network(
     parts: tuple[PartConfig, ...] = (),
 ) -> MLP | Stack:
     config = MLPConfig(hidden=hidden, activation=activation, parts=parts or None)
-    network = build_network(config, Inputs(4, plain=(0, 2, 3)), outputs)
+    network = build_network(config, Inputs(4, plain=(0, 2, 3)), outputs, of_noise=1)
     assert isinstance(network, MLP | Stack)
     return network
 
@@ -138,7 +138,7 @@ def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> N
     [(DEEP, "sobol", 3), (DEEP, "moments", 40), (SHALLOW, "monte_carlo", 1)],
 )
 def test_members_of_any_shapes(parts: tuple[PartConfig, ...], samples: int, sampler: str) -> None:
-    """With inputs of their own, and fewer samples than members."""
+    """With linear paths, inputs of their own, and fewer samples than members."""
     network, likelihood = _network(2, parts=parts), HeteroscedasticGaussian()
     state = _state(network)
     _assert_equal(*_both(network, likelihood, state, rows=4, samples=samples, sampler=sampler))

@@ -27,11 +27,11 @@ from models.prediction.summary import Summary
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
 DEEP = (
-    PartConfig(members=3, hidden=(8, 6)),
+    PartConfig(members=3, hidden=(8, 6), noise_path=True),
     PartConfig(members=2, hidden=(5,), inputs="plain"),
 )
 SHALLOW = (
-    PartConfig(members=3, hidden=(8,)),
+    PartConfig(members=3, hidden=(8,), noise_path=True),
     PartConfig(members=2, hidden=(), inputs="plain"),
 )
 
@@ -41,7 +41,8 @@ def _randn(*shape: int, seed: int = 0) -> Tensor:
 
 
 def _stack(parts: tuple[PartConfig, ...], outputs: int = 2) -> Stack:
-    network = build_network(MLPConfig(parts=parts), Inputs(4, plain=(0, 2, 3)), outputs)
+    inputs = Inputs(4, plain=(0, 2, 3))
+    network = build_network(MLPConfig(parts=parts), inputs, outputs, of_noise=1)
     assert isinstance(network, Stack)
     return network
 

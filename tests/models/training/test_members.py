@@ -37,7 +37,7 @@ from models.training.train import TrainingRun, train
 from tests.models.training.fitting import resolved, trained, types_of
 
 PARTS = (
-    PartConfig(members=2, hidden=(6,), inputs="plain"),
+    PartConfig(members=2, hidden=(6,), inputs="plain", noise_path=True),
     PartConfig(members=1, hidden=(5, 4), inputs="piecewise", kl_weight=0.5),
 )
 METHODS: dict[str, MethodConfig] = {

@@ -169,7 +169,7 @@ def noise(name: str) -> torch.Generator:
 
 
 def mlp(outputs: int) -> MLP:
-    return MLP.build(MLPConfig(hidden=(4, 3), activation="tanh"), 2, outputs)
+    return MLP.build(MLPConfig(hidden=(4, 3), activation="tanh"), 2, outputs, path_to=1)
 
 
 def normal_network(name: str, *shape: int) -> Tensor:
@@ -286,7 +286,7 @@ def test_kronecker_factors_are_sums_over_the_rows() -> None:
         matrix = own[..., :size].unflatten(-1, (place.layer.out_features, -1))
         g = own[..., size:]  # ∂f/∂b is the gradient in the layer's outputs
         a = torch.einsum("nkoi,nko->nki", matrix, g) / g.square().sum(-1, keepdim=True)
-        a = a[:, 0]
+        a = a[:, -1]  # of the output that each layer reaches
         a = torch.cat([a, torch.ones(FEW_ROWS, 1).double()], 1)
         information = fisher_by_hessian(likelihood, read.outputs)
         outer = torch.einsum("n,nko,nkl,nlp->op", COUNTS, g, information, g)
