@@ -270,6 +270,7 @@ class BayesByBackprop(Method):
         wide = isinstance(self.prior, RelevancePrior) or (
             self._sigma == "per_input" and self.part_weights != (0.0,)  # which are point estimates
         )
+        wide = wide and "path." not in name  # whose draws would be noise of the noise
         scale = _WIDE_INITIAL_SIGMA if wide else _INITIAL_SIGMA
         return softplus_inverse(scale / math.sqrt(fan_in(self.network.layers, name)))
 

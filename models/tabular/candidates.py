@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.config import Effort, Json, LikelihoodName, PartConfig
-from models.features.targets import NumberTarget, Target
+from models.features.targets import Target
 
 KL_FACTOR = 10**0.5  # between neighbouring weights of the KL
 _KL_BOUNDS = (3e-3, 10.0)
@@ -34,6 +34,7 @@ class Candidate:
         inputs = "trees alone"
         if self.reads_columns:
             inputs = f"{part.inputs} inputs" + (" with trees" if part.boosted else "")
+            inputs += ", path to the noise" if part.noise_path else ""
         return f"{inputs}, {widths}, {posterior}"
 
     @property
@@ -42,6 +43,7 @@ class Candidate:
         return {
             "inputs": part.inputs,
             "boosted": part.boosted,
+            "noise_path": part.noise_path,
             "hidden": list(part.hidden),
             "kl_weight": part.kl_weight,
             "members": part.members,
@@ -63,7 +65,7 @@ class Candidate:
     @property
     def of_trees_alone(self) -> "Candidate":
         """The candidate as a linear model of the outputs of boosted trees."""
-        return self.with_part(inputs="none", hidden=(), boosted=True)
+        return self.with_part(inputs="none", hidden=(), boosted=True, noise_path=False)
 
     def with_kl(self, factor: float) -> "Candidate | None":
         """The candidate with `factor` times the weight of the KL; None beyond the bounds."""
@@ -96,7 +98,7 @@ class Budget:
 
 def plan_budget(effort: Effort, num_rows: int) -> Budget:
     """The budget, which depends on nothing but effort and rows: equal jobs give equal models."""
-    many = {"quick": 2, "standard": 6, "thorough": 16}[effort]
+    many = {"quick": 3, "standard": 6, "thorough": 16}[effort]
     shapes = {"quick": 1, "standard": 3, "thorough": 5}[effort]
     race_rows = {"quick": 5_000, "standard": 20_000, "thorough": 50_000}[effort]
     share = 1.0 if num_rows <= _SMALL else 0.8
@@ -109,11 +111,5 @@ def first_candidate(
 ) -> Candidate:
     """The candidate that the search begins with."""
     hidden = _NARROW if num_rows <= _FEW_ROWS else _WIDE
-    part = PartConfig(
-        members=folds,
-        hidden=hidden,
-        inputs="piecewise",
-        noise_path=isinstance(target, NumberTarget),
-        kl_weight=_FIRST_KL,
-    )
+    part = PartConfig(members=folds, hidden=hidden, inputs="piecewise", kl_weight=_FIRST_KL)
     return Candidate(part, likelihood, target)

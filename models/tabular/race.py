@@ -212,9 +212,11 @@ class Race:
         return whole
 
     def _search(self, raced: FoldProblem) -> None:
-        """Encodings, a linear model, no KL, other weights of it, widths: if allowed."""
+        """A path to the noise, encodings, a linear model, no KL, other weights of it, widths."""
         first = self.tried[0]
-        self._try(raced, first.with_part(inputs="plain"))
+        if joined(raced, [first]).model.likelihood.noise_outputs:
+            self._vary(raced, noise_path=True)
+        self._vary(raced, inputs="plain")
         self._try(raced, first.with_part(inputs="plain", hidden=()))
         self._vary(raced, kl_weight=0.0)
         for factor in (1 / KL_FACTOR, KL_FACTOR):
@@ -241,9 +243,9 @@ class Race:
         return len(self.tried) < self.budget.attempts
 
     def _vary(self, raced: FoldProblem, **changes: Any) -> None:
-        """Try the best candidate so far with changes."""
-        if self.attempts:
-            self._try(raced, best_of(self.attempts).candidate.with_part(**changes))
+        """Try the best candidate so far, or the first, with changes."""
+        best = best_of(self.attempts).candidate if self.attempts else self.tried[0]
+        self._try(raced, best.with_part(**changes))
 
     def _try(self, raced: FoldProblem, candidate: Candidate) -> Attempt | None:
         return self._attempt(raced, candidate) if self._has_budget else None
